@@ -1,0 +1,25 @@
+module blindpost
+
+go 1.26.0
+
+require google.golang.org/protobuf v1.36.12
+
+require (
+	filippo.io/edwards25519 v1.2.0 // indirect
+	github.com/aws/aws-lambda-go v1.55.1 // indirect
+	github.com/coder/websocket v1.8.15 // indirect
+	github.com/gobwas/httphead v0.1.0 // indirect
+	github.com/gobwas/ws v1.5.0 // indirect
+	github.com/oklog/ulid/v2 v2.1.2 // indirect
+	github.com/peterbourgon/ff/v3 v3.4.0 // indirect
+	github.com/prometheus/client_golang v1.25.0 // indirect
+	github.com/tidwall/btree v1.8.2 // indirect
+	go.etcd.io/bbolt v1.5.0 // indirect
+	go.uber.org/goleak v1.3.0 // indirect
+	golang.org/x/crypto v0.59.0 // indirect
+	golang.org/x/sync v0.25.0 // indirect
+	golang.org/x/sys v0.50.0 // indirect
+	golang.org/x/time v0.16.0 // indirect
+	pgregory.net/rapid v1.3.0 // indirect
+	rsc.io/qr v0.2.0 // indirect
+)
