@@ -9,8 +9,8 @@
 // A front calls a [Handler]. For one connection:
 //
 //   - Connect comes first and exactly once. Until it has returned, nothing can
-//     be posted to the connection: Post answers [ErrGone]. Whoever wants to
-//     speak first does so from a job.
+//     be posted to the connection: Post answers [ErrGone]. A handler that wants
+//     to speak first puts its words into [ConnectResult].First.
 //   - Frame and Confirmed come after Connect, one after the other, never two at
 //     once, Frames in the order in which the peer sent them.
 //   - Disconnect comes last, at most once (on API Gateway: best effort), after
@@ -96,7 +96,9 @@ type Front interface {
 	Stat(ctx context.Context, c Conn) (Stat, error)
 
 	// Gone reports true if the front knows, without asking anyone, that the
-	// connection is no more. False says nothing.
+	// connection is no more and that no Disconnect of it is still to come:
+	// Disconnect has returned, or the connection belonged to a process that has
+	// died. False says nothing.
 	Gone(c Conn) bool
 }
 
@@ -122,6 +124,10 @@ type ConnectResult struct {
 	// ReadLimit is the size of the largest message in bytes that the front
 	// reads from the peer; 0 leaves it to the front.
 	ReadLimit int64
+	// First are messages to send as soon as the connection can be posted to,
+	// before any other. (On API Gateway, which can post only after Connect has
+	// returned, the adapter makes a job of them.)
+	First []Message
 }
 
 // Accepted reports whether the connection is to be opened.

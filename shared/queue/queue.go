@@ -22,7 +22,8 @@ type Job struct {
 	Kind string
 	// Group orders jobs; jobs without a group run in parallel.
 	Group string
-	// Body is private to the kind. It is never logged.
+	// Body is private to the kind. It is never logged. Send copies it; a
+	// handler neither keeps nor changes it.
 	Body []byte
 	// At is the time before which the job must not run; zero means now.
 	At time.Time

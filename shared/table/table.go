@@ -28,7 +28,9 @@ import (
 const (
 	MaxItemSize    = 400 << 10 // bytes: attribute names and values and the key
 	MaxTransaction = 100       // operations in one Transact
+	MaxRequest     = 4 << 20   // bytes that the operations of one Transact carry
 	MaxKey         = 1024      // bytes of a partition key or a sort key, each
+	MaxName        = 255       // bytes of an attribute name
 )
 
 // Key addresses an item. Both parts are non-empty, valid UTF-8 and free of
@@ -58,7 +60,7 @@ type Value struct {
 	raw  []byte
 }
 
-// String makes a string value.
+// String makes a string value. A string that is stored must be valid UTF-8.
 func String(s string) Value { return Value{kind: KindString, str: s} }
 
 // Number makes an integer value.
@@ -79,7 +81,8 @@ func (v Value) Num() int64 { return v.num }
 // Raw returns the bytes, or nil for another kind.
 func (v Value) Raw() []byte { return v.raw }
 
-// Attrs are the attributes of an item.
+// Attrs are the attributes of an item. Names are non-empty and valid UTF-8, at
+// most MaxName bytes.
 type Attrs map[string]Value
 
 // Item is a stored item.
@@ -154,12 +157,13 @@ type Op struct {
 	// Set sets attributes.
 	Set Attrs
 	// Add adds to number attributes; an absent attribute counts as 0. Adding
-	// to an attribute of another kind is an error and changes nothing.
+	// to an attribute of another kind is ErrInvalid and changes nothing.
 	Add map[string]int64
 	// Remove removes attributes.
 	Remove []string
 	// Expires sets the expiry, rounded up to whole seconds. For Put the zero
-	// time means never; for Update it leaves the expiry as it is.
+	// time means never; for Update it leaves the expiry as it is. Other times
+	// lie between 1970 and 9999.
 	Expires time.Time
 	// KeepForever, in an Update, removes the expiry.
 	KeepForever bool
@@ -175,7 +179,8 @@ var (
 	// ErrBusy says that the storage is overloaded or had a conflict with
 	// another writer after its own retries. Nothing was written; try later.
 	ErrBusy = errors.New("storage is busy")
-	// ErrTooLarge says that an item would exceed MaxItemSize.
+	// ErrTooLarge says that an item would exceed MaxItemSize, or that a
+	// transaction exceeds MaxRequest.
 	ErrTooLarge = errors.New("item is too large")
 	// ErrInvalid says that the request breaks a rule of this contract.
 	ErrInvalid = errors.New("invalid request")

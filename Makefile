@@ -1,0 +1,53 @@
+# Blindpost. Every target does its own set-up; `make run`, `make demo` and
+# `make test` need nothing but Go.
+
+GO      ?= go
+BIN     := bin/blindpost
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+FUNCTIONS := connect message disconnect sweeper
+
+.PHONY: run demo test build functions race fuzz bench bench-short lint generate clean
+
+run: build ## start the relay on its embedded default
+	$(BIN) serve
+
+demo: build ## show the main job end to end, with checks
+	$(BIN) demo
+
+test: build functions ## build, vet, unit, conformance, simulation on a short budget
+	$(GO) vet ./...
+	$(GO) test -timeout 9m ./...
+
+build:
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/blindpost
+
+functions: ## the four Lambda binaries
+	@for f in $(FUNCTIONS); do \
+	  GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) build -tags lambda.norpc -trimpath -buildvcs=false \
+	    -ldflags '-s -w -buildid=' -o bin/functions/$$f/bootstrap ./functions/$$f || exit 1; \
+	done
+
+race: ## the concurrent packages under the race detector
+	$(GO) test -race -timeout 20m ./shared/...
+
+FUZZTIME ?= 10s
+fuzz: ## each fuzz target for FUZZTIME
+	./.ci/fuzz $(FUZZTIME)
+
+bench: build ## one table of numbers; the relay runs in a process of its own
+	$(BIN) bench
+
+bench-short: build
+	$(BIN) bench --short
+
+lint: ## golangci-lint, installed into .tools
+	@test -x .tools/golangci-lint || GOBIN=$(CURDIR)/.tools $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+	.tools/golangci-lint run ./...
+
+generate: ## the protobuf code; needs protoc
+	@test -x .tools/protoc-gen-go || GOBIN=$(CURDIR)/.tools $(GO) install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
+	PATH="$(CURDIR)/.tools:$$PATH" $(GO) generate ./shared/...
+
+clean:
+	rm -rf bin

@@ -1,0 +1,201 @@
+package push
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// MaxText is the largest size in bytes of a title and of a body. Even if every
+// byte had to be escaped, a wake with both would fit into MaxPayload.
+const MaxText = 256
+
+// ErrText says that a title or a body is not fit for a push.
+var ErrText = errors.New("push title and body must be valid UTF-8 of at most 256 bytes")
+
+// Text is what a phone shows for a push. It is the same for all messages and
+// says nothing about them.
+type Text struct {
+	Title string
+	Body  string
+}
+
+// Validate checks that the text fits into every push.
+func (t Text) Validate() error {
+	for _, s := range []string{t.Title, t.Body} {
+		if len(s) > MaxText || !utf8.ValidString(s) {
+			return ErrText
+		}
+	}
+	return nil
+}
+
+// SkaldMessage is a stored Skald message on its way to a phone.
+type SkaldMessage struct {
+	Namespace  [32]byte
+	From       [32]byte // Ed25519 key of the sender
+	Nonce      []byte
+	Ciphertext []byte
+}
+
+// SkaldPayload builds the finished payload of a push for m: with the message in
+// it if that makes at most MaxPayload bytes, else one that only wakes the app.
+// The result never exceeds MaxPayload. The payloads are, without any white
+// space, for IOS the body of an APNs request,
+//
+//	{"aps":{"alert":{"title":T,"body":B},"badge":1,"sound":"default","mutable-content":1,"category":"skald_inbox"},
+//	 "d":{"ns":HEX,"from":HEX,"n":HEX,"c":BASE64}}
+//	{"aps":{"alert":{"title":T,"body":B},"badge":1,"sound":"default","content-available":1},
+//	 "d":{"ns":HEX,"wake":true}}
+//
+// and for Android, where the app makes its own text, an FCM data message inside
+// the two objects that SNS wants around it; the limit holds for all of it:
+//
+//	{"fcmV1Message":{"message":{"data":{"ns":HEX,"from":HEX,"n":HEX,"c":BASE64},"android":{"priority":"high"}}}}
+//	{"fcmV1Message":{"message":{"data":{"ns":HEX,"wake":"true"},"android":{"priority":"high"}}}}
+//
+// HEX is lowercase, BASE64 the standard alphabet with padding. T and B are JSON
+// strings in which only what JSON demands is escaped (and, as always by package
+// encoding/json, U+2028 and U+2029).
+func SkaldPayload(p Platform, m SkaldMessage, text Text) ([]byte, Kind, error) {
+	if err := text.Validate(); err != nil {
+		return nil, 0, err
+	}
+	var build func(m SkaldMessage, text Text, kind Kind) any
+	switch p {
+	case IOS:
+		build = skaldAPNs
+	case Android:
+		build = skaldFCM
+	default:
+		return nil, 0, fmt.Errorf("failed to build a push payload: unknown platform %d", p)
+	}
+	// Most messages that do not fit are far too large: do not encode them only
+	// to find that out.
+	if base64.StdEncoding.EncodedLen(len(m.Ciphertext))+hex.EncodedLen(len(m.Nonce)) < MaxPayload {
+		payload, err := encode(build(m, text, Content))
+		if err != nil {
+			return nil, 0, err
+		}
+		if len(payload) <= MaxPayload {
+			return payload, Content, nil
+		}
+	}
+	payload, err := encode(build(m, text, Wake))
+	if err != nil {
+		return nil, 0, err
+	}
+	return payload, Wake, nil
+}
+
+// SkaldWake builds the payload of a push that only wakes the app, for a message
+// that is not at hand.
+func SkaldWake(p Platform, namespace [32]byte, text Text) ([]byte, error) {
+	if err := text.Validate(); err != nil {
+		return nil, err
+	}
+	m := SkaldMessage{Namespace: namespace}
+	switch p {
+	case IOS:
+		return encode(skaldAPNs(m, text, Wake))
+	case Android:
+		return encode(skaldFCM(m, text, Wake))
+	default:
+		return nil, fmt.Errorf("failed to build a push payload: unknown platform %d", p)
+	}
+}
+
+// The payloads; the order of the fields is the order on the wire.
+type (
+	apnsPayload struct {
+		APS aps `json:"aps"`
+		D   any `json:"d"`
+	}
+	aps struct {
+		Alert            apsAlert `json:"alert"`
+		Badge            int      `json:"badge"`
+		Sound            string   `json:"sound"`
+		MutableContent   int      `json:"mutable-content,omitempty"`
+		Category         string   `json:"category,omitempty"`
+		ContentAvailable int      `json:"content-available,omitempty"`
+	}
+	apsAlert struct {
+		Title string `json:"title"`
+		Body  string `json:"body"`
+	}
+	skaldContent struct {
+		NS         string `json:"ns"`
+		From       string `json:"from"`
+		Nonce      string `json:"n"`
+		Ciphertext []byte `json:"c"` // encoding/json makes standard base64 of it
+	}
+	skaldWake struct {
+		NS   string `json:"ns"`
+		Wake any    `json:"wake"`
+	}
+	fcmPayload struct {
+		FCM fcmV1 `json:"fcmV1Message"`
+	}
+	fcmV1 struct {
+		Message fcmMessage `json:"message"`
+	}
+	fcmMessage struct {
+		Data    any        `json:"data"`
+		Android fcmAndroid `json:"android"`
+	}
+	fcmAndroid struct {
+		Priority string `json:"priority"`
+	}
+)
+
+func skaldAPNs(m SkaldMessage, text Text, kind Kind) any {
+	a := aps{Alert: apsAlert{Title: text.Title, Body: text.Body}, Badge: 1, Sound: "default"}
+	if kind == Content {
+		a.MutableContent, a.Category = 1, "skald_inbox"
+		return apnsPayload{APS: a, D: m.content()}
+	}
+	a.ContentAvailable = 1
+	return apnsPayload{APS: a, D: m.wake(true)}
+}
+
+func skaldFCM(m SkaldMessage, _ Text, kind Kind) any {
+	message := fcmMessage{Android: fcmAndroid{Priority: "high"}}
+	if kind == Content {
+		message.Data = m.content()
+	} else {
+		message.Data = m.wake("true") // FCM takes only strings as data
+	}
+	return fcmPayload{FCM: fcmV1{Message: message}}
+}
+
+func (m SkaldMessage) content() skaldContent {
+	c := m.Ciphertext
+	if c == nil {
+		c = []byte{} // nil would become null
+	}
+	return skaldContent{
+		NS:         hex.EncodeToString(m.Namespace[:]),
+		From:       hex.EncodeToString(m.From[:]),
+		Nonce:      hex.EncodeToString(m.Nonce),
+		Ciphertext: c,
+	}
+}
+
+func (m SkaldMessage) wake(flag any) skaldWake {
+	return skaldWake{NS: hex.EncodeToString(m.Namespace[:]), Wake: flag}
+}
+
+// encode makes JSON without white space and without escapes for HTML.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("failed to encode a push payload: %w", err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}

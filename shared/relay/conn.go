@@ -1,0 +1,133 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/table"
+)
+
+// ConnPartition is the prefix of the partitions of connection records. They
+// may live in a table that forgets them on restart, when the connections are
+// gone too.
+const ConnPartition = "c/"
+
+// Conn is the record of one connection. A dialect gets it with every event and
+// saves it with [Relay.SaveConn] when it has changed something. The events of
+// one connection come one after another, so nobody else writes it.
+type Conn struct {
+	ID      gateway.Conn
+	Dialect string
+	At      time.Time // when it connected
+
+	// Group, Member, Epoch and Role are empty until Join.
+	Group  string
+	Member string
+	Epoch  int64
+	Role   string
+
+	// Private belongs to the dialect (for example a challenge).
+	Private []byte
+
+	messages window
+	control  window
+
+	// lane is the mailbox that the member had when this connection joined.
+	lane string
+	// posted is the last number of the lane that the pump has posted, pausedAt
+	// the number whose confirmation it waits for (0: it does not wait).
+	posted   int64
+	pausedAt int64
+}
+
+// Joined reports whether a member stands behind the connection.
+func (c *Conn) Joined() bool { return c.Group != "" }
+
+// window counts events since its start. See limits.go.
+type window struct {
+	start time.Time
+	n     int64
+}
+
+func connKey(id gateway.Conn) table.Key {
+	return table.Key{Partition: ConnPartition + string(id), Sort: "c"}
+}
+
+func (c *Conn) attrs() table.Attrs {
+	a := table.Attrs{
+		"d":  table.String(c.Dialect),
+		"at": table.Number(c.At.UnixMilli()),
+	}
+	if c.Group != "" {
+		a["g"] = table.String(c.Group)
+		a["m"] = table.String(c.Member)
+		a["e"] = table.Number(c.Epoch)
+		a["r"] = table.String(c.Role)
+		a["ln"] = table.String(c.lane)
+	}
+	if c.Private != nil {
+		a["p"] = table.Bytes(c.Private)
+	}
+	c.messages.put(a, "mw", "mn")
+	c.control.put(a, "cw", "cn")
+	if c.posted != 0 {
+		a["lp"] = table.Number(c.posted)
+	}
+	if c.pausedAt != 0 {
+		a["lw"] = table.Number(c.pausedAt)
+	}
+	return a
+}
+
+func connFrom(id gateway.Conn, it table.Item) *Conn {
+	a := it.Attrs
+	return &Conn{
+		ID:       id,
+		Dialect:  a["d"].Str(),
+		At:       time.UnixMilli(a["at"].Num()),
+		Group:    a["g"].Str(),
+		Member:   a["m"].Str(),
+		Epoch:    a["e"].Num(),
+		Role:     a["r"].Str(),
+		Private:  a["p"].Raw(),
+		messages: windowFrom(a, "mw", "mn"),
+		control:  windowFrom(a, "cw", "cn"),
+		lane:     a["ln"].Str(),
+		posted:   a["lp"].Num(),
+		pausedAt: a["lw"].Num(),
+	}
+}
+
+// LoadConn reads the record of a connection, nil if there is none.
+func (r *Relay) LoadConn(ctx context.Context, id gateway.Conn) (*Conn, error) {
+	it, err := r.table.Get(ctx, connKey(id))
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("failed to load the connection record: %w", err)
+	}
+	return connFrom(id, it), nil
+}
+
+// SaveConn writes the record of a connection.
+func (r *Relay) SaveConn(ctx context.Context, c *Conn) error {
+	op := table.Op{Action: table.Put, Key: connKey(c.ID), Set: c.attrs()}
+	if ttl := r.connRecordTTL; ttl > 0 {
+		op.Expires = c.At.Add(ttl)
+	}
+	if _, err := r.table.Write(ctx, op); err != nil {
+		return fmt.Errorf("failed to save the connection record: %w", err)
+	}
+	return nil
+}
+
+func (r *Relay) deleteConn(ctx context.Context, id gateway.Conn) error {
+	if _, err := r.table.Write(ctx, table.Op{Action: table.Delete, Key: connKey(id)}); err != nil {
+		return fmt.Errorf("failed to delete the connection record: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package relay
+
+import (
+	"context"
+	"time"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/push"
+	"blindpost/shared/queue"
+)
+
+// Frame is one message of a dialect, finished.
+type Frame struct {
+	Data []byte
+	Text bool
+}
+
+func (f Frame) message(mark uint64) gateway.Message {
+	return gateway.Message{Data: f.Data, Text: f.Text, Mark: mark}
+}
+
+// Dialect is one wire protocol on top of the core. Its methods are called for
+// the connections it has accepted.
+type Dialect interface {
+	// Name is short and stable; it prefixes groups ("name/...") and job kinds
+	// ("name.kind"), and is a label of metrics.
+	Name() string
+
+	// Serves reports whether this dialect answers at a path.
+	Serves(path string) bool
+
+	// Connect decides about an upgrade. The core saves c afterwards if the
+	// connection is accepted.
+	Connect(ctx context.Context, c *Conn, e gateway.ConnectEvent) (gateway.ConnectResult, error)
+
+	// Frame handles one frame. If a member stands behind the connection, the
+	// core holds it meanwhile.
+	Frame(ctx context.Context, c *Conn, e gateway.FrameEvent) (gateway.FrameResult, error)
+
+	// Disconnected is called when a connection has ended, after the core has
+	// taken its member offline.
+	Disconnected(ctx context.Context, c *Conn) error
+
+	// Job handles a job whose kind has the prefix of this dialect.
+	Job(ctx context.Context, j queue.Job) error
+
+	// Presence makes the frame that tells a member that another one went
+	// online or offline; false if this dialect has none.
+	Presence(member string, online bool) (Frame, bool)
+
+	// Undelivered makes the frame that tells a sender that a live frame did not
+	// reach a member; false if this dialect has none.
+	Undelivered(member string) (Frame, bool)
+
+	// Wake makes the push for a stored frame that waits for m; false for none.
+	Wake(m *Member, f Frame) (push.Notification, bool)
+
+	// GroupTTL is how long a group lives without any connection; 0 for ever.
+	GroupTTL() time.Duration
+}

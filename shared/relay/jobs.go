@@ -1,0 +1,161 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/push"
+	"blindpost/shared/queue"
+	"blindpost/shared/table"
+)
+
+// Kinds of jobs of the core. Those of a dialect carry its name as a prefix.
+const (
+	jobPush = "push" // wake a member that has a stored frame
+	jobGone = "gone" // a post found out that a connection is no more
+	jobPump = "pump" // a post failed; the lane has to be posted again
+)
+
+// jobBody is the body of the core's jobs. It holds no content.
+type jobBody struct {
+	Group  string       `json:"g,omitempty"`
+	Member string       `json:"m,omitempty"`
+	Seq    int64        `json:"s,omitempty"`
+	Conn   gateway.Conn `json:"c,omitempty"`
+}
+
+func (r *Relay) sendJob(ctx context.Context, kind, group string, b jobBody) error {
+	body, err := json.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("failed to encode a job: %w", err)
+	}
+	if err := r.queue.Send(ctx, queue.Job{Kind: kind, Group: group, Body: body}); err != nil {
+		return fmt.Errorf("failed to send a job: %w", err)
+	}
+	return nil
+}
+
+// Later sends a job of a dialect, to run at a time.
+func (r *Relay) Later(ctx context.Context, d Dialect, kind string, body []byte, at time.Time) error {
+	j := queue.Job{Kind: d.Name() + "." + kind, Body: body, At: at}
+	if err := r.queue.Send(ctx, j); err != nil {
+		return fmt.Errorf("failed to send a job: %w", err)
+	}
+	return nil
+}
+
+// wake asks for a push. It never fails the message that it is for: that is in
+// the mailbox already.
+func (r *Relay) wake(ctx context.Context, group, key string, seq int64) {
+	if err := r.sendJob(ctx, jobPush, "", jobBody{Group: group, Member: key, Seq: seq}); err != nil {
+		r.log.WarnContext(ctx, "failed to ask for a push", "error", err)
+	}
+}
+
+// vanished asks for a member to be taken offline whose connection turned out to
+// be gone. It is a job because the caller holds another member.
+func (r *Relay) vanished(ctx context.Context, m *Member) {
+	b := jobBody{Group: m.Group, Member: m.Key, Conn: m.Conn}
+	if err := r.sendJob(ctx, jobGone, string(m.Conn), b); err != nil {
+		r.log.WarnContext(ctx, "failed to report a lost connection", "error", err)
+	}
+}
+
+// Job runs a job. It is the queue.Handler of the relay.
+func (r *Relay) Job(ctx context.Context, j queue.Job) error {
+	if name, _, ok := strings.Cut(j.Kind, "."); ok {
+		if d := r.dialect(name); d != nil {
+			return d.Job(ctx, j)
+		}
+		return fmt.Errorf("job of unknown kind %q", j.Kind)
+	}
+	var b jobBody
+	if err := json.Unmarshal(j.Body, &b); err != nil {
+		return fmt.Errorf("failed to decode a job of kind %q: %w", j.Kind, err)
+	}
+	switch j.Kind {
+	case jobPush:
+		return r.push(ctx, b)
+	case jobGone:
+		return r.leaveHeld(ctx, b.Group, b.Member, b.Conn)
+	case jobPump:
+		return r.pumpAgain(ctx, b.Conn)
+	default:
+		return fmt.Errorf("job of unknown kind %q", j.Kind)
+	}
+}
+
+func (r *Relay) leaveHeld(ctx context.Context, group, key string, id gateway.Conn) error {
+	release, err := r.Hold(ctx, group, key)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return r.leave(ctx, group, key, id)
+}
+
+func (r *Relay) pumpAgain(ctx context.Context, id gateway.Conn) error {
+	c, release, err := r.heldConn(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if c == nil || !c.Joined() {
+		return nil
+	}
+	return r.pump(ctx, c)
+}
+
+// push wakes a member, if it still has to be woken.
+func (r *Relay) push(ctx context.Context, b jobBody) error {
+	m, err := r.GetMember(ctx, b.Group, b.Member)
+	if err != nil {
+		return err
+	}
+	d := r.dialectOfGroup(b.Group)
+	if m == nil || d == nil || m.Token == "" || r.Online(m) || m.stored == 0 {
+		return nil
+	}
+	it, err := r.table.Get(ctx, laneKey(m.Lane, b.Seq))
+	var f Frame
+	switch {
+	case err == nil:
+		e, err := entryFrom(it)
+		if err != nil {
+			return err
+		}
+		f = e.frame
+	case !errors.Is(err, table.ErrNotFound):
+		return fmt.Errorf("failed to read the frame of a push: %w", err)
+	}
+	n, ok := d.Wake(m, f)
+	if !ok {
+		return nil
+	}
+	err = r.pusher.Send(ctx, n)
+	r.observe.Pushed(n, err)
+	if errors.Is(err, push.ErrTokenGone) {
+		return r.forgetToken(ctx, m)
+	}
+	return err
+}
+
+// forgetToken forgets a push token that the provider refuses for good, unless it
+// has been replaced meanwhile.
+func (r *Relay) forgetToken(ctx context.Context, m *Member) error {
+	_, err := r.table.Write(ctx, table.Op{
+		Action: table.Update,
+		Key:    memberKey(m.Group, m.Key),
+		Conds:  []table.Cond{table.IfEqual("tok", table.String(m.Token))},
+		Remove: []string{"tok"},
+	})
+	if err != nil && !errors.Is(err, table.ErrCondition) {
+		return fmt.Errorf("failed to forget a push token: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,311 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/table"
+)
+
+const (
+	// maxTransient bounds the live frames that wait in the lane of a member that
+	// is draining.
+	maxTransient = 64
+	// maxTransientSize is the largest live frame that can wait there, in bytes.
+	maxTransientSize = 64 << 10
+	// transientTTL is when a transient entry is forgotten at the latest.
+	transientTTL = 10 * time.Minute
+
+	// transientMark is set in the mark of a transient entry, so that its
+	// confirmation knows which counter to take it off.
+	transientMark = 1 << 62
+)
+
+// entry is one frame in a lane.
+type entry struct {
+	seq    int64
+	frame  Frame
+	sender string
+	// conn is the connection a transient entry is bound to, "" for a stored one.
+	conn gateway.Conn
+	// live says that the sender wants to hear if a transient entry is dropped.
+	live bool
+}
+
+func (e *entry) mark() uint64 {
+	if e.conn != "" {
+		return uint64(e.seq) | transientMark
+	}
+	return uint64(e.seq)
+}
+
+func lanePartition(lane string) string { return "l/" + lane }
+
+func laneSort(seq int64) string { return fmt.Sprintf("%016x", seq) }
+
+func laneKey(lane string, seq int64) table.Key {
+	return table.Key{Partition: lanePartition(lane), Sort: laneSort(seq)}
+}
+
+func (e *entry) putOp(lane string, now time.Time, ttl time.Duration) table.Op {
+	set := table.Attrs{
+		"f":  table.Bytes(e.frame.Data),
+		"s":  table.String(e.sender),
+		"at": table.Number(now.UnixMilli()),
+	}
+	if e.frame.Text {
+		set["t"] = table.Number(1)
+	}
+	if e.conn != "" {
+		set["c"] = table.String(string(e.conn))
+		ttl = transientTTL
+	}
+	if e.live {
+		set["l"] = table.Number(1)
+	}
+	return table.Op{
+		Action:  table.Put,
+		Key:     laneKey(lane, e.seq),
+		Conds:   []table.Cond{table.IfAbsent()},
+		Set:     set,
+		Expires: now.Add(ttl),
+	}
+}
+
+func entryFrom(it table.Item) (*entry, error) {
+	seq, err := strconv.ParseInt(it.Key.Sort, 16, 64)
+	if err != nil {
+		return nil, errors.New("lane holds an entry without a number")
+	}
+	return &entry{
+		seq:    seq,
+		frame:  Frame{Data: it.Attrs["f"].Raw(), Text: it.Attrs["t"].Num() == 1},
+		sender: it.Attrs["s"].Str(),
+		conn:   gateway.Conn(it.Attrs["c"].Str()),
+		live:   it.Attrs["l"].Num() == 1,
+	}, nil
+}
+
+// append puts an entry into the lane of m under the next number, on condition
+// that nothing about m has changed since it was read that matters here.
+// table.ErrCondition means: read again. On success e.seq is set.
+func (r *Relay) append(ctx context.Context, m *Member, e *entry, epoch int64) error {
+	e.seq = m.tail + 1
+	update := table.Op{
+		Action: table.Update,
+		Key:    memberKey(m.Group, m.Key),
+		Conds: []table.Cond{
+			table.IfEqual("lane", table.String(m.Lane)),
+			m.ifTail(), m.ifConn(),
+		},
+		Set: table.Attrs{"tail": table.Number(e.seq)},
+	}
+	if m.Conn != "" {
+		update.Conds = append(update.Conds, table.IfEqual("cs", table.Number(m.connState)))
+	}
+	if e.conn != "" {
+		update.Add = map[string]int64{"tn": 1}
+	} else {
+		update.Add = map[string]int64{"n": 1}
+	}
+	if e.sender != "" && epoch != 0 {
+		update.Set[fence(e.sender)] = table.Number(epoch)
+	}
+	err := r.table.Transact(ctx, []table.Op{update, e.putOp(m.Lane, r.now(), r.Limits().MessageTTL)})
+	if err != nil {
+		return fmt.Errorf("failed to append to a lane: %w", err)
+	}
+	return nil
+}
+
+func (m *Member) ifTail() table.Cond {
+	if m.tail == 0 {
+		return table.IfNone("tail")
+	}
+	return table.IfEqual("tail", table.Number(m.tail))
+}
+
+func (m *Member) ifConn() table.Cond {
+	if m.Conn == "" {
+		return table.IfNone("conn")
+	}
+	return table.IfEqual("conn", table.String(string(m.Conn)))
+}
+
+// readLane reads entries after a number, at most limit.
+func (r *Relay) readLane(ctx context.Context, lane string, after int64, limit int) ([]*entry, bool, error) {
+	p, err := r.table.Query(ctx, table.Query{
+		Partition: lanePartition(lane), After: laneSort(after), Limit: limit,
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("failed to read a lane: %w", err)
+	}
+	out := make([]*entry, 0, len(p.Items))
+	for _, it := range p.Items {
+		e, err := entryFrom(it)
+		if err != nil {
+			return nil, false, err
+		}
+		out = append(out, e)
+	}
+	return out, p.More, nil
+}
+
+// confirm takes confirmed entries out of a lane. What is already gone is
+// skipped, so that confirming twice is harmless.
+func (r *Relay) confirm(ctx context.Context, group, key, lane string, marks []uint64) error {
+	const chunk = table.MaxTransaction - 1
+	for len(marks) > 0 {
+		n := min(len(marks), chunk)
+		err := r.confirmTogether(ctx, group, key, lane, marks[:n])
+		if errors.Is(err, table.ErrCondition) {
+			err = r.confirmSingly(ctx, group, key, lane, marks[:n])
+		}
+		if err != nil {
+			return fmt.Errorf("failed to confirm delivery: %w", err)
+		}
+		marks = marks[n:]
+	}
+	return nil
+}
+
+func (r *Relay) confirmTogether(ctx context.Context, group, key, lane string, marks []uint64) error {
+	ops := make([]table.Op, 0, len(marks)+1)
+	var stored, transient int64
+	for _, mark := range marks {
+		if mark&transientMark != 0 {
+			transient++
+		} else {
+			stored++
+		}
+		ops = append(ops, table.Op{
+			Action: table.Delete,
+			Key:    laneKey(lane, int64(mark&^uint64(transientMark))),
+			Conds:  []table.Cond{table.IfExists()},
+		})
+	}
+	add := make(map[string]int64, 2)
+	if stored != 0 {
+		add["n"] = -stored
+	}
+	if transient != 0 {
+		add["tn"] = -transient
+	}
+	ops = append(ops, table.Op{
+		Action: table.Update,
+		Key:    memberKey(group, key),
+		Conds:  []table.Cond{table.IfEqual("lane", table.String(lane))},
+		Add:    add,
+	})
+	if err := r.table.Transact(ctx, ops); err != nil {
+		return err
+	}
+	r.observe.Confirmed(int(stored))
+	return nil
+}
+
+func (r *Relay) confirmSingly(ctx context.Context, group, key, lane string, marks []uint64) error {
+	for _, mark := range marks {
+		err := r.confirmTogether(ctx, group, key, lane, []uint64{mark})
+		if err != nil && !errors.Is(err, table.ErrCondition) {
+			return err
+		}
+	}
+	return nil
+}
+
+// recount sets the counter of stored frames to what is there. The counter also
+// counts what has expired, so it can be too high, never too low; that matters
+// only when the cap is reached. It reports whether the counter went down.
+func (r *Relay) recount(ctx context.Context, m *Member) (bool, error) {
+	items, err := table.QueryAll(ctx, r.table, table.Query{Partition: lanePartition(m.Lane)})
+	if err != nil {
+		return false, fmt.Errorf("failed to recount a lane: %w", err)
+	}
+	var stored, transient int64
+	for _, it := range items {
+		if _, bound := it.Attrs["c"]; bound {
+			transient++
+		} else {
+			stored++
+		}
+	}
+	if stored >= m.stored && transient >= m.transient {
+		return false, nil
+	}
+	_, err = r.table.Write(ctx, table.Op{
+		Action: table.Update,
+		Key:    memberKey(m.Group, m.Key),
+		Conds: []table.Cond{
+			table.IfEqual("lane", table.String(m.Lane)),
+			m.ifTail(),
+			m.ifCount("n", m.stored), m.ifCount("tn", m.transient),
+		},
+		Set: table.Attrs{"n": table.Number(stored), "tn": table.Number(transient)},
+	})
+	if errors.Is(err, table.ErrCondition) {
+		return true, nil // somebody changed it meanwhile: look again
+	}
+	if err != nil {
+		return false, fmt.Errorf("failed to recount a lane: %w", err)
+	}
+	r.observe.Dropped(ClassStored, "expired", int(m.stored-stored))
+	return true, nil
+}
+
+func (m *Member) ifCount(attr string, n int64) table.Cond {
+	if _, ok := m.attrs[attr]; !ok {
+		return table.IfNone(attr)
+	}
+	return table.IfEqual(attr, table.Number(n))
+}
+
+// purgeLane deletes all entries of a lane that belongs to nobody any more, and
+// returns how many stored ones there were.
+func (r *Relay) purgeLane(ctx context.Context, lane string) (int, error) {
+	stored := 0
+	q := table.Query{Partition: lanePartition(lane), Limit: table.MaxTransaction}
+	for {
+		p, err := r.table.Query(ctx, q)
+		if err != nil {
+			return stored, fmt.Errorf("failed to read a lane: %w", err)
+		}
+		ops := make([]table.Op, 0, len(p.Items))
+		for _, it := range p.Items {
+			if _, bound := it.Attrs["c"]; !bound {
+				stored++
+			}
+			ops = append(ops, table.Op{Action: table.Delete, Key: it.Key})
+		}
+		if len(ops) > 0 {
+			if err := r.table.Transact(ctx, ops); err != nil {
+				return stored, fmt.Errorf("failed to purge a lane: %w", err)
+			}
+		}
+		if !p.More {
+			return stored, nil
+		}
+		q.After = p.Next
+	}
+}
+
+// readAll reads a whole lane.
+func (r *Relay) readAll(ctx context.Context, lane string) ([]*entry, error) {
+	items, err := table.QueryAll(ctx, r.table, table.Query{Partition: lanePartition(lane)})
+	if err != nil {
+		return nil, fmt.Errorf("failed to read a lane: %w", err)
+	}
+	out := make([]*entry, 0, len(items))
+	for _, it := range items {
+		e, err := entryFrom(it)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}

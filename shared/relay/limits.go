@@ -1,0 +1,131 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"blindpost/shared/table"
+)
+
+// AddressPartition is the prefix of the partitions that count connections per
+// address. They may live in a table that forgets them on restart.
+const AddressPartition = "ip/"
+
+// Limits of the core. A zero value of MailboxCap, ConnectionsPerIP,
+// MessagesPerMinute or ControlPerMinute lifts that limit.
+type Limits struct {
+	// MailboxCap is the largest number of stored frames per member.
+	MailboxCap int64
+	// MessageTTL is how long a stored frame waits before it is dropped.
+	MessageTTL time.Duration
+	// ConnectionsPerIP is the number of connections that one address (IPv6: one
+	// /64) may open within a minute.
+	ConnectionsPerIP int64
+	// MessagesPerMinute is the number of messages per connection and minute.
+	MessagesPerMinute int64
+	// ControlPerMinute is the number of other frames per connection and minute.
+	ControlPerMinute int64
+}
+
+const limitWindow = time.Minute
+
+func windowFrom(a table.Attrs, start, n string) window {
+	v, ok := a[start]
+	if !ok {
+		return window{}
+	}
+	return window{start: time.UnixMilli(v.Num()), n: a[n].Num()}
+}
+
+func (w window) put(a table.Attrs, start, n string) {
+	if w.n != 0 {
+		a[start] = table.Number(w.start.UnixMilli())
+		a[n] = table.Number(w.n)
+	}
+}
+
+// take counts one event and reports whether it is within the limit. A window
+// begins with the first event after the last one has ended.
+func (w *window) take(now time.Time, limit int64) bool {
+	if now.Sub(w.start) >= limitWindow || now.Before(w.start) {
+		*w = window{start: now}
+	}
+	if w.n >= limit {
+		return false
+	}
+	w.n++
+	return true
+}
+
+// TakeMessage counts a message of the connection and reports whether it is
+// within the budget.
+func (r *Relay) TakeMessage(ctx context.Context, c *Conn) (bool, error) {
+	return r.take(ctx, c, &c.messages, r.Limits().MessagesPerMinute)
+}
+
+// TakeControl counts a frame of the connection that is no message.
+func (r *Relay) TakeControl(ctx context.Context, c *Conn) (bool, error) {
+	return r.take(ctx, c, &c.control, r.Limits().ControlPerMinute)
+}
+
+func (r *Relay) take(ctx context.Context, c *Conn, w *window, limit int64) (bool, error) {
+	if limit == 0 {
+		return true, nil
+	}
+	if !w.take(r.now(), limit) {
+		return false, nil
+	}
+	return true, r.SaveConn(ctx, c)
+}
+
+// AddressKey is what an address is limited by: an IPv4 address, or the /64 of an
+// IPv6 address, of which one subscriber has 2^64.
+func AddressKey(ip netip.Addr) string {
+	ip = ip.Unmap().WithZone("")
+	if ip.Is6() {
+		if p, err := ip.Prefix(64); err == nil {
+			return p.String()
+		}
+	}
+	return ip.String()
+}
+
+// takeAddress counts a new connection of an address and reports whether it is
+// within the limit. The window is the life of the counter: it begins with the
+// first connection and is over when the item expires.
+func (r *Relay) takeAddress(ctx context.Context, ip netip.Addr) (bool, error) {
+	limit := r.Limits().ConnectionsPerIP
+	if limit == 0 {
+		return true, nil
+	}
+	key := table.Key{Partition: AddressPartition + AddressKey(ip), Sort: "n"}
+	for range maxTries {
+		old, err := r.table.Write(ctx, table.Op{
+			Action: table.Update, Key: key,
+			Conds: []table.Cond{table.IfExists()},
+			Add:   map[string]int64{"n": 1},
+		})
+		if err == nil {
+			return old.Attrs["n"].Num() < limit, nil
+		}
+		if !errors.Is(err, table.ErrCondition) {
+			return false, fmt.Errorf("failed to count a connection: %w", err)
+		}
+		_, err = r.table.Write(ctx, table.Op{
+			Action: table.Put, Key: key,
+			Conds:   []table.Cond{table.IfAbsent()},
+			Set:     table.Attrs{"n": table.Number(1)},
+			Expires: r.now().Add(limitWindow),
+		})
+		if err == nil {
+			return true, nil
+		}
+		if !errors.Is(err, table.ErrCondition) {
+			return false, fmt.Errorf("failed to count a connection: %w", err)
+		}
+	}
+	return false, fmt.Errorf("failed to count a connection: %w", table.ErrBusy)
+}

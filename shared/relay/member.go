@@ -1,0 +1,245 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/table"
+)
+
+// States of a member's connection.
+const (
+	connDraining = 1 // joined; the lane is being posted, others only append
+	connOpen     = 2 // others append and post
+)
+
+// Member is the item that decides about delivery to one member of a group.
+type Member struct {
+	Group string
+	Key   string
+
+	// Generation is the life of the group this member belongs to. Members of
+	// different generations do not know of each other.
+	Generation string
+	Role       string
+	// State belongs to the dialect (Skald: pending or authorised).
+	State string
+	// Lane names the mailbox; a new incarnation of a member has a new one.
+	Lane string
+
+	// Conn is the current connection, "" when offline.
+	Conn  gateway.Conn
+	Epoch int64
+	// Seen is when the member was last known to be connected, while offline.
+	Seen time.Time
+
+	// Token and Platform are the push endpoint; an empty token means no push.
+	Token    string
+	Platform int64
+
+	connState int64
+	tail      int64 // last number given out in the lane
+	stored    int64 // stored frames in the lane
+	transient int64 // transient frames in the lane
+
+	attrs table.Attrs
+}
+
+// Attr returns an attribute of the dialect.
+func (m *Member) Attr(name string) table.Value { return m.attrs[dialectAttr+name] }
+
+const (
+	memberSort  = "m/"
+	dialectAttr = "x." // attributes of the dialect
+	fenceAttr   = "f." // fences of senders
+)
+
+func groupPartition(group string) string { return "g/" + group }
+
+func memberKey(group, key string) table.Key {
+	return table.Key{Partition: groupPartition(group), Sort: memberSort + key}
+}
+
+// fence names the attribute that holds the highest epoch a sender has spoken
+// with. The first 16 characters of a member key tell senders of one group apart.
+func fence(sender string) string {
+	if len(sender) > 16 {
+		sender = sender[:16]
+	}
+	return fenceAttr + sender
+}
+
+func memberFrom(group string, it table.Item) *Member {
+	a := it.Attrs
+	m := &Member{
+		Group:      group,
+		Key:        strings.TrimPrefix(it.Key.Sort, memberSort),
+		Generation: a["gen"].Str(),
+		Role:       a["role"].Str(),
+		State:      a["st"].Str(),
+		Lane:       a["lane"].Str(),
+		Conn:       gateway.Conn(a["conn"].Str()),
+		Epoch:      a["ep"].Num(),
+		Token:      a["tok"].Str(),
+		Platform:   a["pf"].Num(),
+		connState:  a["cs"].Num(),
+		tail:       a["tail"].Num(),
+		stored:     a["n"].Num(),
+		transient:  a["tn"].Num(),
+		attrs:      a,
+	}
+	if v, ok := a["seen"]; ok {
+		m.Seen = time.UnixMilli(v.Num())
+	}
+	return m
+}
+
+// GetMember reads one member, nil if there is none.
+func (r *Relay) GetMember(ctx context.Context, group, key string) (*Member, error) {
+	it, err := r.table.Get(ctx, memberKey(group, key))
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("failed to read a member: %w", err)
+	}
+	return memberFrom(group, it), nil
+}
+
+// Self reads the member behind a connection, nil if it is no longer the same: it
+// was deleted, or deleted and created anew.
+func (r *Relay) Self(ctx context.Context, c *Conn) (*Member, error) {
+	m, err := r.GetMember(ctx, c.Group, c.Member)
+	if err != nil || m == nil || m.Lane != c.lane {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Members reads all members of one generation of a group, in the order of
+// their keys.
+func (r *Relay) Members(ctx context.Context, group, generation string) ([]*Member, error) {
+	items, err := table.QueryAll(ctx, r.table, table.Query{
+		Partition: groupPartition(group), Prefix: memberSort,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("failed to read the members: %w", err)
+	}
+	var out []*Member
+	for _, it := range items {
+		if m := memberFrom(group, it); m.Generation == generation {
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+// Online reports whether the member has a connection, as far as is known here.
+func (r *Relay) Online(m *Member) bool {
+	return m != nil && m.Conn != "" && !r.front.Gone(m.Conn)
+}
+
+// NewMember describes a member that is to be created.
+type NewMember struct {
+	Generation string
+	Role       string
+	State      string
+	Token      string
+	Platform   int64
+	// Attrs are attributes of the dialect.
+	Attrs map[string]table.Value
+}
+
+// CreateOp makes the operation that creates a member without a connection, with
+// an empty lane of its own, replacing an earlier incarnation. The conditions are
+// the caller's.
+func (r *Relay) CreateOp(group, key string, n NewMember, conds ...table.Cond) table.Op {
+	set := table.Attrs{
+		"gen":  table.String(n.Generation),
+		"role": table.String(n.Role),
+		"lane": table.String(r.newID()),
+		"ep":   table.Number(0),
+		"seen": table.Number(r.now().UnixMilli()),
+	}
+	if n.State != "" {
+		set["st"] = table.String(n.State)
+	}
+	if n.Token != "" {
+		set["tok"] = table.String(n.Token)
+	}
+	if n.Platform != 0 {
+		set["pf"] = table.Number(n.Platform)
+	}
+	for name, v := range n.Attrs {
+		set[dialectAttr+name] = v
+	}
+	return table.Op{Action: table.Put, Key: memberKey(group, key), Conds: conds, Set: set}
+}
+
+// Conditions on a member item for the operations of a dialect.
+
+// IfUnchanged holds as long as the member has neither been recreated nor joined
+// again since it was read.
+func (m *Member) IfUnchanged() []table.Cond {
+	return []table.Cond{
+		table.IfEqual("lane", table.String(m.Lane)),
+		table.IfEqual("ep", table.Number(m.Epoch)),
+	}
+}
+
+// IfState holds as long as the dialect's state is this one.
+func IfState(state string) table.Cond { return table.IfEqual("st", table.String(state)) }
+
+// StillCurrent makes the operation of a transaction that holds only while c is
+// the current connection of its member.
+func StillCurrent(c *Conn) table.Op {
+	return table.Op{
+		Action: table.Check,
+		Key:    memberKey(c.Group, c.Member),
+		Conds:  []table.Cond{table.IfEqual("conn", table.String(string(c.ID)))},
+	}
+}
+
+// UpdateOp makes the operation that changes the dialect's part of a member.
+func UpdateOp(group, key string, ch MemberChange, conds ...table.Cond) table.Op {
+	op := table.Op{Action: table.Update, Key: memberKey(group, key), Conds: conds, Set: table.Attrs{}}
+	ch.apply(&op)
+	return op
+}
+
+// DeleteOp makes the operation that deletes a member: its mailbox, its push
+// token and its connection pointer go in the same step.
+func DeleteOp(group, key string, conds ...table.Cond) table.Op {
+	return table.Op{Action: table.Delete, Key: memberKey(group, key), Conds: conds}
+}
+
+// MemberChange is what a dialect may change of a member. Nil fields stay.
+type MemberChange struct {
+	State    *string
+	Token    *string
+	Platform *int64
+	Attrs    map[string]table.Value
+}
+
+func (ch MemberChange) apply(op *table.Op) {
+	if ch.State != nil {
+		op.Set["st"] = table.String(*ch.State)
+	}
+	if ch.Token != nil {
+		if *ch.Token == "" {
+			op.Remove = append(op.Remove, "tok")
+		} else {
+			op.Set["tok"] = table.String(*ch.Token)
+		}
+	}
+	if ch.Platform != nil {
+		op.Set["pf"] = table.Number(*ch.Platform)
+	}
+	for name, v := range ch.Attrs {
+		op.Set[dialectAttr+name] = v
+	}
+}

@@ -1,0 +1,200 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/table"
+)
+
+// Hold waits until no other handler of this process works for the member and
+// keeps it that way until release is called. The core holds the member behind a
+// connection during its Frame, Confirmed and Disconnect; a dialect holds it
+// during admission, before it joins. Whoever holds a member must not hold another.
+func (r *Relay) Hold(ctx context.Context, group, key string) (release func(), err error) {
+	ch, err := r.memberLocks.lock(ctx, group, key)
+	if err != nil {
+		return nil, fmt.Errorf("failed to hold a member: %w", err)
+	}
+	return func() { unlock(ch) }, nil
+}
+
+// Joining says who joins with a connection, and on which conditions.
+type Joining struct {
+	// Member is the member as the dialect has read and admitted it; its epoch
+	// and incarnation are conditions of the join.
+	Member *Member
+	// Conds are further conditions on the member item.
+	Conds []table.Cond
+	// Change is written in the same step.
+	Change MemberChange
+}
+
+// Joined is what a join has found.
+type Joined struct {
+	// First says that the member had no connection before: its presence changes.
+	First bool
+	// Replaced is the connection it had.
+	Replaced gateway.Conn
+}
+
+// Join makes c the connection of a member, in the state draining, and closes
+// the one before. table.ErrCondition means that the member is no longer as it
+// was read: the dialect decides again. The caller holds the member.
+func (r *Relay) Join(ctx context.Context, c *Conn, j Joining) (Joined, error) {
+	m := j.Member
+	c.Group, c.Member, c.Role, c.lane = m.Group, m.Key, m.Role, m.Lane
+	c.Epoch = m.Epoch + 1
+	c.posted, c.pausedAt = 0, 0
+	// The record comes first: should we die in between, the disconnect finds
+	// whom to take offline, and does so only if the pointer is ours.
+	if err := r.SaveConn(ctx, c); err != nil {
+		return Joined{}, err
+	}
+	op := table.Op{
+		Action: table.Update,
+		Key:    memberKey(m.Group, m.Key),
+		Conds:  append(m.IfUnchanged(), j.Conds...),
+		Set: table.Attrs{
+			"conn": table.String(string(c.ID)),
+			"cs":   table.Number(connDraining),
+			"ep":   table.Number(c.Epoch),
+		},
+	}
+	j.Change.apply(&op)
+	old, err := r.table.Write(ctx, op)
+	if err != nil {
+		c.Group, c.Member, c.Role, c.lane, c.Epoch = "", "", "", "", 0
+		if saveErr := r.SaveConn(ctx, c); saveErr != nil {
+			return Joined{}, errors.Join(err, saveErr)
+		}
+		return Joined{}, fmt.Errorf("failed to join: %w", err)
+	}
+	r.observe.Joined(c.Dialect, c.Role)
+	before := gateway.Conn(old.Attrs["conn"].Str())
+	out := Joined{Replaced: before, First: before == "" || r.front.Gone(before)}
+	if before != "" && before != c.ID {
+		if err := r.front.Close(ctx, before, gateway.CloseReplaced, "replaced by a newer connection"); err != nil && !errors.Is(err, gateway.ErrGone) {
+			r.log.WarnContext(ctx, "failed to close a replaced connection", "conn", before, "error", err)
+		}
+	}
+	return out, nil
+}
+
+// leave takes a member offline, if c is still its connection. The caller holds
+// the member.
+func (r *Relay) leave(ctx context.Context, group, key string, id gateway.Conn) error {
+	old, err := r.table.Write(ctx, table.Op{
+		Action: table.Update,
+		Key:    memberKey(group, key),
+		Conds:  []table.Cond{table.IfEqual("conn", table.String(string(id)))},
+		Set:    table.Attrs{"seen": table.Number(r.now().UnixMilli())},
+		Remove: []string{"conn", "cs"},
+	})
+	if errors.Is(err, table.ErrCondition) {
+		return nil // replaced or gone: history
+	}
+	if err != nil {
+		return fmt.Errorf("failed to take a member offline: %w", err)
+	}
+	m := memberFrom(group, old)
+	if m.transient > 0 {
+		if err := r.dropTransients(ctx, m); err != nil {
+			return err
+		}
+	}
+	if m.stored > 0 {
+		// What was posted and never confirmed is still in the lane.
+		r.wake(ctx, group, key, m.tail)
+	}
+	return r.Announce(ctx, group, key)
+}
+
+// dropTransients empties the lane of m from entries bound to the connection that
+// m has just lost.
+func (r *Relay) dropTransients(ctx context.Context, m *Member) error {
+	entries, err := r.readAll(ctx, m.Lane)
+	if err != nil {
+		return err
+	}
+	var marks []uint64
+	for _, e := range entries {
+		if e.conn != m.Conn {
+			continue
+		}
+		if err := r.dropTransient(ctx, m, e); err != nil {
+			return err
+		}
+		marks = append(marks, e.mark())
+	}
+	return r.confirm(ctx, m.Group, m.Key, m.Lane, marks)
+}
+
+// Announce tells the other members of a group whether a member is online. It
+// looks again after it has told them, and tells them once more if that has
+// changed meanwhile, so that the last word is true. The caller holds the
+// member; then it does not change.
+func (r *Relay) Announce(ctx context.Context, group, key string) error {
+	d := r.dialectOfGroup(group)
+	if d == nil {
+		return nil
+	}
+	for range maxTries {
+		m, err := r.GetMember(ctx, group, key)
+		if err != nil {
+			return err
+		}
+		if m == nil {
+			return nil
+		}
+		online := m.Conn != ""
+		if err := r.announce(ctx, d, m, online); err != nil {
+			return err
+		}
+		again, err := r.GetMember(ctx, group, key)
+		if err != nil {
+			return err
+		}
+		if again == nil || (again.Conn != "") == online {
+			return nil
+		}
+	}
+	return nil
+}
+
+// AnnounceGone tells the other members that a member which has been deleted
+// while it was connected is offline.
+func (r *Relay) AnnounceGone(ctx context.Context, m *Member) error {
+	d := r.dialectOfGroup(m.Group)
+	if d == nil {
+		return nil
+	}
+	return r.announce(ctx, d, m, false)
+}
+
+func (r *Relay) announce(ctx context.Context, d Dialect, m *Member, online bool) error {
+	f, ok := d.Presence(m.Key, online)
+	if !ok {
+		return nil
+	}
+	members, err := r.Members(ctx, m.Group, m.Generation)
+	if err != nil {
+		return err
+	}
+	for _, other := range members {
+		if other.Key == m.Key || other.Conn == "" {
+			continue
+		}
+		again, err := r.notify(ctx, other, f)
+		if again {
+			err = r.Notify(ctx, m.Group, other.Key, f)
+		}
+		if err != nil {
+			// One member that cannot be told must not keep the others in the dark.
+			r.log.WarnContext(ctx, "failed to announce presence", "error", err)
+		}
+	}
+	return nil
+}

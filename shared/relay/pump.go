@@ -1,0 +1,181 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/table"
+)
+
+const (
+	// A pump posts at most this much before it waits for the peer to confirm,
+	// so that a long mailbox neither overruns the send buffer of a front nor
+	// piles up unconfirmed.
+	pumpFrames = 128
+	pumpBytes  = 1 << 20
+)
+
+// Open lets the connection of a member that has joined take frames: first what
+// waits in the lane, oldest first, then new ones. The caller holds the member
+// and has said all that must come first.
+func (r *Relay) Open(ctx context.Context, c *Conn) error {
+	return r.pump(ctx, c)
+}
+
+// pump posts the lane in order until it is empty, then turns the member open; or
+// until the window is full, to go on when the peer has confirmed. It runs only
+// while the member is held and for its current connection.
+func (r *Relay) pump(ctx context.Context, c *Conn) error {
+	frames, bytes := 0, 0
+	var sent []uint64
+	for {
+		m, err := r.GetMember(ctx, c.Group, c.Member)
+		if err != nil {
+			return err
+		}
+		if m == nil || m.Conn != c.ID {
+			return nil // replaced, revoked or gone: no longer our lane
+		}
+		if m.connState == connOpen {
+			return nil
+		}
+		entries, _, err := r.readLane(ctx, m.Lane, c.posted, pumpFrames-frames)
+		if err != nil {
+			return err
+		}
+		if len(entries) == 0 {
+			done, err := r.turnOpen(ctx, m)
+			if err != nil || done {
+				return err
+			}
+			continue // something was appended since: look again
+		}
+		sent = sent[:0]
+		for _, e := range entries {
+			if bytes > 0 && bytes+len(e.frame.Data) > pumpBytes {
+				frames = pumpFrames
+				break
+			}
+			gone, outcome, err := r.pumpOne(ctx, m, e)
+			if err != nil || gone {
+				return err
+			}
+			switch outcome {
+			case gateway.Sent:
+				sent = append(sent, e.mark())
+			case gateway.Pending:
+				frames, bytes = frames+1, bytes+len(e.frame.Data)
+			}
+			c.posted = e.seq
+		}
+		if len(sent) > 0 {
+			if err := r.confirm(ctx, m.Group, m.Key, m.Lane, sent); err != nil {
+				return err
+			}
+		}
+		if frames >= pumpFrames {
+			c.pausedAt = c.posted
+			return r.SaveConn(ctx, c)
+		}
+		if err := r.SaveConn(ctx, c); err != nil {
+			return err
+		}
+	}
+}
+
+// pumpOne posts one entry. A transient entry of an earlier connection is dropped
+// instead; its sender hears of it.
+func (r *Relay) pumpOne(ctx context.Context, m *Member, e *entry) (gone bool, _ gateway.Outcome, _ error) {
+	if e.conn != "" && e.conn != m.Conn {
+		return false, gateway.Sent, r.dropTransient(ctx, m, e)
+	}
+	outcome, err := r.front.Post(ctx, m.Conn, e.frame.message(e.mark()))
+	switch {
+	case err == nil:
+		return false, outcome, nil
+	case errors.Is(err, gateway.ErrGone):
+		r.vanished(ctx, m)
+		return true, 0, nil
+	case errors.Is(err, gateway.ErrTooLarge):
+		// No later try on this front will do better, and it must not block what
+		// is behind it. It stays in the lane for a front that can carry it.
+		r.observe.Dropped(ClassStored, "too_large_for_front", 1)
+		return false, 0, nil
+	default:
+		return false, 0, fmt.Errorf("failed to post from a lane: %w", err)
+	}
+}
+
+// turnOpen ends the draining of a member on condition that its lane is still the
+// one we found empty. It reports false if not.
+func (r *Relay) turnOpen(ctx context.Context, m *Member) (bool, error) {
+	_, err := r.table.Write(ctx, table.Op{
+		Action: table.Update,
+		Key:    memberKey(m.Group, m.Key),
+		Conds:  []table.Cond{table.IfEqual("lane", table.String(m.Lane)), m.ifConn(), m.ifTail()},
+		Set:    table.Attrs{"cs": table.Number(connOpen)},
+	})
+	if errors.Is(err, table.ErrCondition) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("failed to open a member: %w", err)
+	}
+	return true, nil
+}
+
+// reopen puts a member whose connection could not take a frame back to draining
+// and has the pump try again.
+func (r *Relay) reopen(ctx context.Context, m *Member) error {
+	_, err := r.table.Write(ctx, table.Op{
+		Action: table.Update,
+		Key:    memberKey(m.Group, m.Key),
+		Conds:  []table.Cond{table.IfEqual("lane", table.String(m.Lane)), m.ifConn()},
+		Set:    table.Attrs{"cs": table.Number(connDraining)},
+	})
+	if err != nil && !errors.Is(err, table.ErrCondition) {
+		return fmt.Errorf("failed to put a member back to draining: %w", err)
+	}
+	return r.sendJob(ctx, jobPump, string(m.Conn), jobBody{Conn: m.Conn})
+}
+
+// confirmed handles the confirmation of the peer.
+func (r *Relay) confirmed(ctx context.Context, c *Conn, marks []uint64) error {
+	if !c.Joined() {
+		return nil
+	}
+	// A replaced connection may still confirm what it got: it is the same
+	// device. But the lane of another incarnation is none of its business.
+	if err := r.confirm(ctx, c.Group, c.Member, c.lane, marks); err != nil {
+		return err
+	}
+	if c.pausedAt == 0 {
+		return nil
+	}
+	for _, mark := range marks {
+		if int64(mark&^uint64(transientMark)) == c.pausedAt {
+			c.pausedAt = 0
+			return r.pump(ctx, c)
+		}
+	}
+	return nil
+}
+
+// dropTransient tells the sender of a live frame that it did not arrive.
+func (r *Relay) dropTransient(ctx context.Context, m *Member, e *entry) error {
+	if !e.live {
+		return nil
+	}
+	r.observe.Dropped(ClassLive, "connection_lost", 1)
+	d := r.dialectOfGroup(m.Group)
+	if d == nil {
+		return nil
+	}
+	f, ok := d.Undelivered(m.Key)
+	if !ok {
+		return nil
+	}
+	return r.Notify(ctx, m.Group, e.sender, f)
+}

@@ -1,0 +1,280 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/push"
+	"blindpost/shared/queue"
+	"blindpost/shared/table"
+)
+
+// Options are what a relay is made of. All but ConnRecordTTL and Observer are
+// required.
+type Options struct {
+	Table  table.Table
+	Queue  queue.Queue
+	Front  gateway.Front
+	Pusher push.Sender
+	Log    *slog.Logger
+	// Now, Random and NewID are the sources of time, of secrets and of ids.
+	Now    func() time.Time
+	Random io.Reader
+	NewID  func() string
+	Limits Limits
+	// ConnRecordTTL is when the record of a connection is forgotten at the
+	// latest, for fronts that may fail to report a disconnect; 0 never.
+	ConnRecordTTL time.Duration
+	Observer      Observer
+}
+
+// Relay is the core. It is the gateway.Handler of a front and runs the jobs of
+// its queue.
+type Relay struct {
+	table         table.Table
+	queue         queue.Queue
+	front         gateway.Front
+	pusher        push.Sender
+	log           *slog.Logger
+	now           func() time.Time
+	random        io.Reader
+	newID         func() string
+	connRecordTTL time.Duration
+	observe       Observer
+	dialects      []Dialect
+	limits        atomic.Pointer[Limits]
+
+	memberLocks *locks // see Hold
+	laneLocks   *locks // leaves: whoever holds one takes no other lock
+}
+
+var _ gateway.Handler = (*Relay)(nil)
+
+// lockCount is large against the number of handlers that run at a time.
+const lockCount = 4096
+
+// New makes a relay without dialects; see Use.
+func New(o Options) *Relay {
+	r := &Relay{
+		table: o.Table, queue: o.Queue, front: o.Front, pusher: o.Pusher, log: o.Log,
+		now: o.Now, random: o.Random, newID: o.NewID,
+		connRecordTTL: o.ConnRecordTTL, observe: o.Observer,
+		memberLocks: newLocks(lockCount), laneLocks: newLocks(lockCount),
+	}
+	if r.observe == nil {
+		r.observe = nopObserver{}
+	}
+	r.limits.Store(&o.Limits)
+	return r
+}
+
+// Use adds a dialect. It is called before the first event.
+func (r *Relay) Use(d Dialect) { r.dialects = append(r.dialects, d) }
+
+// Limits returns the limits in force.
+func (r *Relay) Limits() Limits { return *r.limits.Load() }
+
+// SetLimits puts new limits in force, at once.
+func (r *Relay) SetLimits(l Limits) { r.limits.Store(&l) }
+
+// Now is the time by the relay's clock.
+func (r *Relay) Now() time.Time { return r.now() }
+
+// NewID makes a fresh unique id.
+func (r *Relay) NewID() string { return r.newID() }
+
+// Random fills b with secret random bytes.
+func (r *Relay) Random(b []byte) error {
+	if _, err := io.ReadFull(r.random, b); err != nil {
+		return fmt.Errorf("failed to read random bytes: %w", err)
+	}
+	return nil
+}
+
+// Front is the front that the connections of this relay belong to.
+func (r *Relay) Front() gateway.Front { return r.front }
+
+// Table is the storage, for what a dialect keeps of its own.
+func (r *Relay) Table() table.Table { return r.table }
+
+// Log is the log.
+func (r *Relay) Log() *slog.Logger { return r.log }
+
+// Observer is where events are counted.
+func (r *Relay) Observer() Observer { return r.observe }
+
+func (r *Relay) dialect(name string) Dialect {
+	for _, d := range r.dialects {
+		if d.Name() == name {
+			return d
+		}
+	}
+	return nil
+}
+
+func (r *Relay) dialectOfGroup(group string) Dialect {
+	name, _, _ := strings.Cut(group, "/")
+	return r.dialect(name)
+}
+
+// Serves reports whether some dialect answers at a path.
+func (r *Relay) Serves(path string) bool { return r.byPath(path) != nil }
+
+func (r *Relay) byPath(path string) Dialect {
+	for _, d := range r.dialects {
+		if d.Serves(path) {
+			return d
+		}
+	}
+	return nil
+}
+
+// ShortGroup is a group as it may be logged: eight digits of its name.
+func ShortGroup(group string) string {
+	name, id, ok := strings.Cut(group, "/")
+	if !ok {
+		return Short(group)
+	}
+	return name + "/" + Short(id)
+}
+
+// Short is a key as it may be logged: its first eight characters.
+func Short(key string) string {
+	if len(key) > 8 {
+		return key[:8]
+	}
+	return key
+}
+
+// Refuse is the answer to an upgrade with an HTTP status and a JSON body that
+// holds the code and a message.
+func Refuse(status int, code, message string, retryAfter time.Duration) gateway.ConnectResult {
+	body := map[string]any{"error": code, "message": message}
+	h := http.Header{"Content-Type": {"application/json"}}
+	if retryAfter > 0 {
+		body["retryable"] = true
+		body["retry_after_ms"] = retryAfter.Milliseconds()
+		h.Set("Retry-After", fmt.Sprint(int64((retryAfter+time.Second-1)/time.Second)))
+	}
+	b, err := json.Marshal(body)
+	if err != nil {
+		b = nil
+	}
+	return gateway.ConnectResult{Status: status, Header: h, Body: b}
+}
+
+// Connect admits a connection to the dialect that serves its path.
+func (r *Relay) Connect(ctx context.Context, e gateway.ConnectEvent) (gateway.ConnectResult, error) {
+	d := r.byPath(e.Path)
+	if d == nil {
+		return Refuse(http.StatusNotFound, "not_found", "there is nothing at this path", 0), nil
+	}
+	ok, err := r.takeAddress(ctx, e.RemoteIP)
+	if err != nil {
+		return gateway.ConnectResult{}, err
+	}
+	if !ok {
+		r.observe.Refused(d.Name(), "rate_limited")
+		return Refuse(http.StatusTooManyRequests, "rate_limited", "too many new connections from this address", limitWindow), nil
+	}
+	c := &Conn{ID: e.Conn, Dialect: d.Name(), At: r.now()}
+	res, err := d.Connect(ctx, c, e)
+	if err != nil {
+		return res, err
+	}
+	if !res.Accepted() {
+		r.observe.Refused(d.Name(), "dialect")
+		return res, nil
+	}
+	return res, r.SaveConn(ctx, c)
+}
+
+// heldConn loads a connection and holds the member behind it, if any.
+func (r *Relay) heldConn(ctx context.Context, id gateway.Conn) (*Conn, func(), error) {
+	c, err := r.LoadConn(ctx, id)
+	if err != nil || c == nil || !c.Joined() {
+		return c, func() {}, err
+	}
+	release, err := r.Hold(ctx, c.Group, c.Member)
+	if err != nil {
+		return nil, func() {}, err
+	}
+	// A job may have written the record before we held the member.
+	if c, err = r.LoadConn(ctx, id); err != nil {
+		release()
+		return nil, func() {}, err
+	}
+	return c, release, nil
+}
+
+// Frame gives a frame to the dialect of its connection.
+func (r *Relay) Frame(ctx context.Context, e gateway.FrameEvent) (gateway.FrameResult, error) {
+	c, release, err := r.heldConn(ctx, e.Conn)
+	if err != nil {
+		return gateway.FrameResult{}, err
+	}
+	defer release()
+	if c == nil {
+		return gateway.FrameResult{}, r.closeUnknown(ctx, e.Conn)
+	}
+	d := r.dialect(c.Dialect)
+	if d == nil {
+		return gateway.FrameResult{}, r.closeUnknown(ctx, e.Conn)
+	}
+	return d.Frame(ctx, c, e)
+}
+
+// closeUnknown ends a connection that we have no record of.
+func (r *Relay) closeUnknown(ctx context.Context, id gateway.Conn) error {
+	err := r.front.Close(ctx, id, gateway.CloseInternal, "unknown connection")
+	if err != nil && !errors.Is(err, gateway.ErrGone) {
+		return fmt.Errorf("failed to close an unknown connection: %w", err)
+	}
+	return nil
+}
+
+// Confirmed takes frames out of the mailbox that the peer has.
+func (r *Relay) Confirmed(ctx context.Context, e gateway.ConfirmedEvent) error {
+	c, release, err := r.heldConn(ctx, e.Conn)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if c == nil {
+		return nil
+	}
+	return r.confirmed(ctx, c, e.Marks)
+}
+
+// Disconnect takes the member behind a connection offline.
+func (r *Relay) Disconnect(ctx context.Context, e gateway.DisconnectEvent) error {
+	c, release, err := r.heldConn(ctx, e.Conn)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if c == nil {
+		return nil
+	}
+	if c.Joined() {
+		r.observe.Left(c.Dialect, c.Role)
+		if err := r.leave(ctx, c.Group, c.Member, c.ID); err != nil {
+			return err
+		}
+	}
+	if d := r.dialect(c.Dialect); d != nil {
+		if err := d.Disconnected(ctx, c); err != nil {
+			return err
+		}
+	}
+	return r.deleteConn(ctx, e.Conn)
+}
