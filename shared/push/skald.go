@@ -62,22 +62,10 @@ type SkaldMessage struct {
 // strings in which only what JSON demands is escaped (and, as always by package
 // encoding/json, U+2028 and U+2029).
 func SkaldPayload(p Platform, m SkaldMessage, text Text) ([]byte, Kind, error) {
-	if err := text.Validate(); err != nil {
-		return nil, 0, err
-	}
-	var build func(m SkaldMessage, text Text, kind Kind) any
-	switch p {
-	case IOS:
-		build = skaldAPNs
-	case Android:
-		build = skaldFCM
-	default:
-		return nil, 0, fmt.Errorf("failed to build a push payload: unknown platform %d", p)
-	}
 	// Most messages that do not fit are far too large: do not encode them only
 	// to find that out.
 	if base64.StdEncoding.EncodedLen(len(m.Ciphertext))+hex.EncodedLen(len(m.Nonce)) < MaxPayload {
-		payload, err := encode(build(m, text, Content))
+		payload, err := skaldPayload(p, text, m.content(), Content)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -85,25 +73,39 @@ func SkaldPayload(p Platform, m SkaldMessage, text Text) ([]byte, Kind, error) {
 			return payload, Content, nil
 		}
 	}
-	payload, err := encode(build(m, text, Wake))
+	payload, err := SkaldWake(p, m.Namespace, text)
 	if err != nil {
 		return nil, 0, err
 	}
 	return payload, Wake, nil
 }
 
-// SkaldWake builds the payload of a push that only wakes the app, for a message
-// that is not at hand.
-func SkaldWake(p Platform, namespace [32]byte, text Text) ([]byte, error) {
+// SkaldWake builds the finished payload of a push that only wakes the app; see
+// [SkaldPayload].
+func SkaldWake(p Platform, ns [32]byte, text Text) ([]byte, error) {
+	d := skaldWake{NS: hex.EncodeToString(ns[:]), Wake: true}
+	if p == Android {
+		d.Wake = "true" // FCM takes only strings as data
+	}
+	return skaldPayload(p, text, d, Wake)
+}
+
+// skaldPayload puts the data of a push into what the provider takes.
+func skaldPayload(p Platform, text Text, data any, kind Kind) ([]byte, error) {
 	if err := text.Validate(); err != nil {
 		return nil, err
 	}
-	m := SkaldMessage{Namespace: namespace}
 	switch p {
 	case IOS:
-		return encode(skaldAPNs(m, text, Wake))
+		a := aps{Alert: apsAlert{Title: text.Title, Body: text.Body}, Badge: 1, Sound: "default"}
+		if kind == Content {
+			a.MutableContent, a.Category = 1, "skald_inbox"
+		} else {
+			a.ContentAvailable = 1
+		}
+		return encode(apnsPayload{APS: a, D: data})
 	case Android:
-		return encode(skaldFCM(m, text, Wake))
+		return encode(fcmPayload{FCM: fcmV1{Message: fcmMessage{Data: data, Android: fcmAndroid{Priority: "high"}}}})
 	default:
 		return nil, fmt.Errorf("failed to build a push payload: unknown platform %d", p)
 	}
@@ -152,26 +154,6 @@ type (
 	}
 )
 
-func skaldAPNs(m SkaldMessage, text Text, kind Kind) any {
-	a := aps{Alert: apsAlert{Title: text.Title, Body: text.Body}, Badge: 1, Sound: "default"}
-	if kind == Content {
-		a.MutableContent, a.Category = 1, "skald_inbox"
-		return apnsPayload{APS: a, D: m.content()}
-	}
-	a.ContentAvailable = 1
-	return apnsPayload{APS: a, D: m.wake(true)}
-}
-
-func skaldFCM(m SkaldMessage, _ Text, kind Kind) any {
-	message := fcmMessage{Android: fcmAndroid{Priority: "high"}}
-	if kind == Content {
-		message.Data = m.content()
-	} else {
-		message.Data = m.wake("true") // FCM takes only strings as data
-	}
-	return fcmPayload{FCM: fcmV1{Message: message}}
-}
-
 func (m SkaldMessage) content() skaldContent {
 	c := m.Ciphertext
 	if c == nil {
@@ -183,10 +165,6 @@ func (m SkaldMessage) content() skaldContent {
 		Nonce:      hex.EncodeToString(m.Nonce),
 		Ciphertext: c,
 	}
-}
-
-func (m SkaldMessage) wake(flag any) skaldWake {
-	return skaldWake{NS: hex.EncodeToString(m.Namespace[:]), Wake: flag}
 }
 
 // encode makes JSON without white space and without escapes for HTML.

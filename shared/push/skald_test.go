@@ -68,6 +68,13 @@ func TestSkaldPayloadBytes(t *testing.T) {
 			if string(got) != tt.want || kind != tt.kind {
 				t.Errorf("got %s\n%s\nwant %s\n%s", kind, got, tt.kind, tt.want)
 			}
+			wake, err := push.SkaldWake(tt.platform, message(nil).Namespace, tt.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (string(wake) == tt.want) != (tt.kind == push.Wake) {
+				t.Errorf("SkaldWake says %s", wake)
+			}
 		})
 	}
 }
@@ -138,6 +145,9 @@ func TestSkaldPayloadRefuses(t *testing.T) {
 			}
 			if tt.want != nil && !errors.Is(err, tt.want) {
 				t.Errorf("error is %v", err)
+			}
+			if wake, err := push.SkaldWake(tt.platform, [32]byte{}, tt.text); err == nil {
+				t.Errorf("SkaldWake says %s", wake)
 			}
 		})
 	}

@@ -29,6 +29,11 @@ type Conn struct {
 	Epoch  int64
 	Role   string
 
+	// Admitted says that admission is complete: from now on the core holds the
+	// member during a frame. Until then the dialect does, since only it learns
+	// who that is. Set by the dialect.
+	Admitted bool
+
 	// Private belongs to the dialect (for example a challenge).
 	Private []byte
 
@@ -45,6 +50,8 @@ type Conn struct {
 
 // Joined reports whether a member stands behind the connection.
 func (c *Conn) Joined() bool { return c.Group != "" }
+
+func (c *Conn) admitted() bool { return c.Joined() && c.Admitted }
 
 // window counts events since its start. See limits.go.
 type window struct {
@@ -71,6 +78,9 @@ func (c *Conn) attrs() table.Attrs {
 	if c.Private != nil {
 		a["p"] = table.Bytes(c.Private)
 	}
+	if c.Admitted {
+		a["ok"] = table.Number(1)
+	}
 	c.messages.put(a, "mw", "mn")
 	c.control.put(a, "cw", "cn")
 	if c.posted != 0 {
@@ -92,6 +102,7 @@ func connFrom(id gateway.Conn, it table.Item) *Conn {
 		Member:   a["m"].Str(),
 		Epoch:    a["e"].Num(),
 		Role:     a["r"].Str(),
+		Admitted: a["ok"].Num() == 1,
 		Private:  a["p"].Raw(),
 		messages: windowFrom(a, "mw", "mn"),
 		control:  windowFrom(a, "cw", "cn"),

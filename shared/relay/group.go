@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"blindpost/shared/gateway"
@@ -121,20 +120,17 @@ func (r *Relay) expire(ctx context.Context, group string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	root, err := r.Root(ctx, group)
-	if err != nil || root == nil {
-		return time.Time{}, err
-	}
-	members, err := r.Members(ctx, group, root.Generation)
 	if err != nil {
 		return time.Time{}, err
 	}
-	for _, m := range members {
-		// A pointer that a dead process has left behind: its time starts now.
-		if m.Conn != "" && r.front.Gone(m.Conn) {
-			if err := r.leaveHeld(ctx, group, m.Key, m.Conn); err != nil {
-				return time.Time{}, err
-			}
-		}
+	if root == nil {
+		return time.Time{}, r.CleanGroup(ctx, group)
+	}
+	if err := r.FinishRemovals(ctx, group); err != nil {
+		return time.Time{}, err
+	}
+	if err := r.clearLost(ctx, root); err != nil {
+		return time.Time{}, err
 	}
 	if root, err = r.Root(ctx, group); err != nil || root == nil {
 		return time.Time{}, err
@@ -160,6 +156,28 @@ func (r *Relay) expire(ctx context.Context, group string) (time.Time, error) {
 	return time.Time{}, nil
 }
 
+// clearLost takes members offline whose connection is no more though nobody has
+// said so: its process died, or the front failed to report. Their time without a
+// connection starts now.
+func (r *Relay) clearLost(ctx context.Context, root *Member) error {
+	members, err := r.Members(ctx, root.Group, root.Generation)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		if m.Conn == "" {
+			continue
+		}
+		if _, err := r.front.Stat(ctx, m.Conn); !errors.Is(err, gateway.ErrGone) {
+			continue // alive, or we cannot tell
+		}
+		if err := r.leaveHeld(ctx, root.Group, m.Key, m.Conn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // rootItem names the member that stands for the group.
 func rootItem(group string) table.Key { return GroupItem(group, "root") }
 
@@ -182,72 +200,4 @@ func (r *Relay) Root(ctx context.Context, group string) (*Member, error) {
 		return nil, fmt.Errorf("failed to read a group: %w", err)
 	}
 	return r.GetMember(ctx, group, it.Attrs["m"].Str())
-}
-
-// DeleteGroup deletes a group that nobody is connected to. The root goes first,
-// on condition that it is as it was read; with it the group is gone, whatever
-// else is still there belongs to a generation that nobody asks for. It reports
-// false if somebody came back.
-func (r *Relay) DeleteGroup(ctx context.Context, root *Member) (bool, error) {
-	conds := append(root.IfUnchanged(), table.IfNone("conn"))
-	if _, err := r.table.Write(ctx, DeleteOp(root.Group, root.Key, conds...)); err != nil {
-		if errors.Is(err, table.ErrCondition) {
-			return false, nil
-		}
-		return false, fmt.Errorf("failed to delete a group: %w", err)
-	}
-	items, err := table.QueryAll(ctx, r.table, table.Query{Partition: groupPartition(root.Group)})
-	if err != nil {
-		return false, fmt.Errorf("failed to read a group: %w", err)
-	}
-	lanes := []string{root.Lane}
-	for _, it := range items {
-		gen := table.String(root.Generation)
-		if it.Attrs["gen"].Str() != gen.Str() {
-			continue // of the next generation
-		}
-		op := table.Op{Action: table.Delete, Key: it.Key, Conds: []table.Cond{table.IfEqual("gen", gen)}}
-		if strings.HasPrefix(it.Key.Sort, memberSort) {
-			lanes = append(lanes, memberFrom(root.Group, it).Lane)
-		}
-		if _, err := r.table.Write(ctx, op); err != nil && !errors.Is(err, table.ErrCondition) {
-			return false, fmt.Errorf("failed to delete a group: %w", err)
-		}
-	}
-	for _, lane := range lanes {
-		n, err := r.purgeLane(ctx, lane)
-		if err != nil {
-			return false, err
-		}
-		r.observe.Dropped(ClassStored, "namespace_deleted", n)
-	}
-	return true, nil
-}
-
-// Removed cleans up after members that a dialect has deleted: it closes the
-// connection each had, tells the others, and purges the mailbox. When it
-// returns, nothing more reaches them.
-func (r *Relay) Removed(ctx context.Context, members []*Member, code gateway.CloseCode, reason string) error {
-	var errs []error
-	for _, m := range members {
-		if m.Conn == "" {
-			continue
-		}
-		if err := r.front.Close(ctx, m.Conn, code, reason); err != nil && !errors.Is(err, gateway.ErrGone) {
-			errs = append(errs, fmt.Errorf("failed to close the connection of a removed member: %w", err))
-		}
-	}
-	for _, m := range members {
-		n, err := r.purgeLane(ctx, m.Lane)
-		if err != nil {
-			errs = append(errs, err)
-		}
-		r.observe.Dropped(ClassStored, "revoked", n)
-		if m.Conn != "" {
-			if err := r.AnnounceGone(ctx, m); err != nil {
-				errs = append(errs, err)
-			}
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -30,11 +30,15 @@ type jobBody struct {
 }
 
 func (r *Relay) sendJob(ctx context.Context, kind, group string, b jobBody) error {
+	return r.sendJobAt(ctx, kind, group, b, time.Time{})
+}
+
+func (r *Relay) sendJobAt(ctx context.Context, kind, group string, b jobBody, at time.Time) error {
 	body, err := json.Marshal(b)
 	if err != nil {
 		return fmt.Errorf("failed to encode a job: %w", err)
 	}
-	if err := r.queue.Send(ctx, queue.Job{Kind: kind, Group: group, Body: body}); err != nil {
+	if err := r.queue.Send(ctx, queue.Job{Kind: kind, Group: group, Body: body, At: at}); err != nil {
 		return fmt.Errorf("failed to send a job: %w", err)
 	}
 	return nil
@@ -100,7 +104,7 @@ func (r *Relay) leaveHeld(ctx context.Context, group, key string, id gateway.Con
 }
 
 func (r *Relay) pumpAgain(ctx context.Context, id gateway.Conn) error {
-	c, release, err := r.heldConn(ctx, id)
+	c, release, err := r.heldConn(ctx, id, (*Conn).Joined)
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func entryFrom(it table.Item) (*entry, error) {
 // append puts an entry into the lane of m under the next number, on condition
 // that nothing about m has changed since it was read that matters here.
 // table.ErrCondition means: read again. On success e.seq is set.
-func (r *Relay) append(ctx context.Context, m *Member, e *entry, epoch int64) error {
+func (r *Relay) append(ctx context.Context, m *Member, e *entry, sender *Conn) error {
 	e.seq = m.tail + 1
 	update := table.Op{
 		Action: table.Update,
@@ -112,8 +112,8 @@ func (r *Relay) append(ctx context.Context, m *Member, e *entry, epoch int64) er
 	} else {
 		update.Add = map[string]int64{"n": 1}
 	}
-	if e.sender != "" && epoch != 0 {
-		update.Set[fence(e.sender)] = table.Number(epoch)
+	if sender != nil {
+		update.Set[fence(sender.lane)] = table.Number(sender.Epoch)
 	}
 	err := r.table.Transact(ctx, []table.Op{update, e.putOp(m.Lane, r.now(), r.Limits().MessageTTL)})
 	if err != nil {

@@ -2,7 +2,8 @@ package relay
 
 import (
 	"context"
-	"hash/maphash"
+	"encoding/binary"
+	"io"
 )
 
 // locks is a fixed set of locks addressed by name. Two names may share a lock,
@@ -10,12 +11,18 @@ import (
 // channel, so that waiting for it ends with the context and counts as waiting
 // in a testing/synctest bubble.
 type locks struct {
-	seed maphash.Seed
+	seed uint64
 	set  []chan struct{}
 }
 
-func newLocks(n int) *locks {
-	l := &locks{seed: maphash.MakeSeed(), set: make([]chan struct{}, n)}
+// newLocks takes a seed from random, so that nobody outside can choose names
+// that share a lock.
+func newLocks(n int, random io.Reader) *locks {
+	l := &locks{set: make([]chan struct{}, n)}
+	var seed [8]byte
+	if _, err := io.ReadFull(random, seed[:]); err == nil {
+		l.seed = binary.LittleEndian.Uint64(seed[:])
+	}
 	for i := range l.set {
 		l.set[i] = make(chan struct{}, 1)
 	}
@@ -25,12 +32,7 @@ func newLocks(n int) *locks {
 // lock waits for the lock of a name; the caller sends back into the channel
 // with unlock.
 func (l *locks) lock(ctx context.Context, a, b string) (chan struct{}, error) {
-	var h maphash.Hash
-	h.SetSeed(l.seed)
-	h.WriteString(a)
-	h.WriteByte(0)
-	h.WriteString(b)
-	ch := l.set[h.Sum64()%uint64(len(l.set))]
+	ch := l.set[l.hash(a, b)%uint64(len(l.set))]
 	select {
 	case ch <- struct{}{}:
 		return ch, nil
@@ -42,6 +44,20 @@ func (l *locks) lock(ctx context.Context, a, b string) (chan struct{}, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// hash is FNV-1a over the seed and both parts of a name.
+func (l *locks) hash(a, b string) uint64 {
+	const prime = 1099511628211
+	h := 14695981039346656037 ^ l.seed
+	for i := range len(a) {
+		h = (h ^ uint64(a[i])) * prime
+	}
+	h *= prime // the end of a
+	for i := range len(b) {
+		h = (h ^ uint64(b[i])) * prime
+	}
+	return h ^ h>>32
 }
 
 func unlock(ch chan struct{}) { <-ch }

@@ -65,13 +65,9 @@ func memberKey(group, key string) table.Key {
 }
 
 // fence names the attribute that holds the highest epoch a sender has spoken
-// with. The first 16 characters of a member key tell senders of one group apart.
-func fence(sender string) string {
-	if len(sender) > 16 {
-		sender = sender[:16]
-	}
-	return fenceAttr + sender
-}
+// with. A sender is named by its lane, which a new incarnation does not share:
+// its epochs begin anew.
+func fence(senderLane string) string { return fenceAttr + senderLane }
 
 func memberFrom(group string, it table.Item) *Member {
 	a := it.Attrs
@@ -195,13 +191,19 @@ func (m *Member) IfUnchanged() []table.Cond {
 func IfState(state string) table.Cond { return table.IfEqual("st", table.String(state)) }
 
 // StillCurrent makes the operation of a transaction that holds only while c is
-// the current connection of its member.
-func StillCurrent(c *Conn) table.Op {
-	return table.Op{
+// the current connection of its member. On the way it forgets the fences of
+// senders that are removed.
+func StillCurrent(c *Conn, removed ...*Member) table.Op {
+	op := table.Op{
 		Action: table.Check,
 		Key:    memberKey(c.Group, c.Member),
 		Conds:  []table.Cond{table.IfEqual("conn", table.String(string(c.ID)))},
 	}
+	for _, m := range removed {
+		op.Action = table.Update
+		op.Remove = append(op.Remove, fence(m.Lane))
+	}
+	return op
 }
 
 // UpdateOp makes the operation that changes the dialect's part of a member.
@@ -209,12 +211,6 @@ func UpdateOp(group, key string, ch MemberChange, conds ...table.Cond) table.Op 
 	op := table.Op{Action: table.Update, Key: memberKey(group, key), Conds: conds, Set: table.Attrs{}}
 	ch.apply(&op)
 	return op
-}
-
-// DeleteOp makes the operation that deletes a member: its mailbox, its push
-// token and its connection pointer go in the same step.
-func DeleteOp(group, key string, conds ...table.Cond) table.Op {
-	return table.Op{Action: table.Delete, Key: memberKey(group, key), Conds: conds}
 }
 
 // MemberChange is what a dialect may change of a member. Nil fields stay.

@@ -74,7 +74,9 @@ func (r *Relay) Join(ctx context.Context, c *Conn, j Joining) (Joined, error) {
 	}
 	r.observe.Joined(c.Dialect, c.Role)
 	before := gateway.Conn(old.Attrs["conn"].Str())
-	out := Joined{Replaced: before, First: before == "" || r.front.Gone(before)}
+	// If the connection is ours already, a crash has interrupted this admission,
+	// perhaps before the others were told: tell them, again.
+	out := Joined{Replaced: before, First: before == "" || before == c.ID || r.front.Gone(before)}
 	if before != "" && before != c.ID {
 		if err := r.front.Close(ctx, before, gateway.CloseReplaced, "replaced by a newer connection"); err != nil && !errors.Is(err, gateway.ErrGone) {
 			r.log.WarnContext(ctx, "failed to close a replaced connection", "conn", before, "error", err)
@@ -162,16 +164,6 @@ func (r *Relay) Announce(ctx context.Context, group, key string) error {
 		}
 	}
 	return nil
-}
-
-// AnnounceGone tells the other members that a member which has been deleted
-// while it was connected is offline.
-func (r *Relay) AnnounceGone(ctx context.Context, m *Member) error {
-	d := r.dialectOfGroup(m.Group)
-	if d == nil {
-		return nil
-	}
-	return r.announce(ctx, d, m, false)
 }
 
 func (r *Relay) announce(ctx context.Context, d Dialect, m *Member, online bool) error {

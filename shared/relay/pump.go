@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"blindpost/shared/gateway"
 	"blindpost/shared/table"
@@ -15,6 +16,9 @@ const (
 	// piles up unconfirmed.
 	pumpFrames = 128
 	pumpBytes  = 1 << 20
+	// reopenAfter is when a lane is pumped again at the latest after a post
+	// has failed.
+	reopenAfter = 5 * time.Second
 )
 
 // Open lets the connection of a member that has joined take frames: first what
@@ -129,6 +133,11 @@ func (r *Relay) turnOpen(ctx context.Context, m *Member) (bool, error) {
 // reopen puts a member whose connection could not take a frame back to draining
 // and has the pump try again.
 func (r *Relay) reopen(ctx context.Context, m *Member) error {
+	// One job before the write, to run after it even if we die in between.
+	body := jobBody{Conn: m.Conn}
+	if err := r.sendJobAt(ctx, jobPump, string(m.Conn), body, r.now().Add(reopenAfter)); err != nil {
+		return err
+	}
 	_, err := r.table.Write(ctx, table.Op{
 		Action: table.Update,
 		Key:    memberKey(m.Group, m.Key),
@@ -138,7 +147,7 @@ func (r *Relay) reopen(ctx context.Context, m *Member) error {
 	if err != nil && !errors.Is(err, table.ErrCondition) {
 		return fmt.Errorf("failed to put a member back to draining: %w", err)
 	}
-	return r.sendJob(ctx, jobPump, string(m.Conn), jobBody{Conn: m.Conn})
+	return r.sendJob(ctx, jobPump, string(m.Conn), body)
 }
 
 // confirmed handles the confirmation of the peer.

@@ -68,7 +68,7 @@ func New(o Options) *Relay {
 		table: o.Table, queue: o.Queue, front: o.Front, pusher: o.Pusher, log: o.Log,
 		now: o.Now, random: o.Random, newID: o.NewID,
 		connRecordTTL: o.ConnRecordTTL, observe: o.Observer,
-		memberLocks: newLocks(lockCount), laneLocks: newLocks(lockCount),
+		memberLocks: newLocks(lockCount, o.Random), laneLocks: newLocks(lockCount, o.Random),
 	}
 	if r.observe == nil {
 		r.observe = nopObserver{}
@@ -198,10 +198,11 @@ func (r *Relay) Connect(ctx context.Context, e gateway.ConnectEvent) (gateway.Co
 	return res, r.SaveConn(ctx, c)
 }
 
-// heldConn loads a connection and holds the member behind it, if any.
-func (r *Relay) heldConn(ctx context.Context, id gateway.Conn) (*Conn, func(), error) {
+// heldConn loads a connection and holds the member behind it, if the connection
+// has come that far.
+func (r *Relay) heldConn(ctx context.Context, id gateway.Conn, ready func(*Conn) bool) (*Conn, func(), error) {
 	c, err := r.LoadConn(ctx, id)
-	if err != nil || c == nil || !c.Joined() {
+	if err != nil || c == nil || !ready(c) {
 		return c, func() {}, err
 	}
 	release, err := r.Hold(ctx, c.Group, c.Member)
@@ -218,7 +219,7 @@ func (r *Relay) heldConn(ctx context.Context, id gateway.Conn) (*Conn, func(), e
 
 // Frame gives a frame to the dialect of its connection.
 func (r *Relay) Frame(ctx context.Context, e gateway.FrameEvent) (gateway.FrameResult, error) {
-	c, release, err := r.heldConn(ctx, e.Conn)
+	c, release, err := r.heldConn(ctx, e.Conn, (*Conn).admitted)
 	if err != nil {
 		return gateway.FrameResult{}, err
 	}
@@ -244,7 +245,7 @@ func (r *Relay) closeUnknown(ctx context.Context, id gateway.Conn) error {
 
 // Confirmed takes frames out of the mailbox that the peer has.
 func (r *Relay) Confirmed(ctx context.Context, e gateway.ConfirmedEvent) error {
-	c, release, err := r.heldConn(ctx, e.Conn)
+	c, release, err := r.heldConn(ctx, e.Conn, (*Conn).Joined)
 	if err != nil {
 		return err
 	}
@@ -257,7 +258,7 @@ func (r *Relay) Confirmed(ctx context.Context, e gateway.ConfirmedEvent) error {
 
 // Disconnect takes the member behind a connection offline.
 func (r *Relay) Disconnect(ctx context.Context, e gateway.DisconnectEvent) error {
-	c, release, err := r.heldConn(ctx, e.Conn)
+	c, release, err := r.heldConn(ctx, e.Conn, (*Conn).Joined)
 	if err != nil {
 		return err
 	}

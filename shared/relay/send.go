@@ -47,12 +47,13 @@ const (
 
 // Letter is a frame for one member.
 type Letter struct {
-	Group      string
+	// Sender is the connection that the letter comes from, Generation the life
+	// of the group that its member belongs to.
+	Sender     *Conn
 	Generation string
-	From       string // member key of the sender
-	Epoch      int64  // of the sender's connection
-	To         string // member key of the recipient
-	Class      Class
+	// To is the member key of the recipient, in the group of the sender.
+	To    string
+	Class Class
 	// Frame is what the recipient gets, finished.
 	Frame Frame
 	// Admit, if set, decides whether the recipient may be sent to; false gives
@@ -81,14 +82,14 @@ func (r *Relay) Send(ctx context.Context, l *Letter) (Result, error) {
 
 // recipient reads the recipient of a letter; a Result other than "" is final.
 func (r *Relay) recipient(ctx context.Context, l *Letter) (*Member, Result, error) {
-	m, err := r.GetMember(ctx, l.Group, l.To)
+	m, err := r.GetMember(ctx, l.Sender.Group, l.To)
 	if err != nil {
 		return nil, "", err
 	}
 	if m == nil || m.Generation != l.Generation || (l.Admit != nil && !l.Admit(m)) {
 		return nil, NotFound, nil
 	}
-	if m.attrs[fence(l.From)].Num() > l.Epoch {
+	if m.attrs[fence(l.Sender.lane)].Num() > l.Sender.Epoch {
 		return nil, Stale, nil
 	}
 	return m, "", nil
@@ -97,7 +98,7 @@ func (r *Relay) recipient(ctx context.Context, l *Letter) (*Member, Result, erro
 func (r *Relay) sendStored(ctx context.Context, l *Letter) (Result, error) {
 	// The lane lock only keeps handlers of this process from failing each
 	// other's conditions; what must hold is held by the conditions.
-	lane, err := r.laneLocks.lock(ctx, l.Group, l.To)
+	lane, err := r.laneLocks.lock(ctx, l.Sender.Group, l.To)
 	if err != nil {
 		return "", err
 	}
@@ -108,7 +109,7 @@ func (r *Relay) sendStored(ctx context.Context, l *Letter) (Result, error) {
 	}
 	switch {
 	case m.Conn == "" || r.front.Gone(m.Conn):
-		r.wake(ctx, l.Group, l.To, e.seq)
+		r.wake(ctx, m.Group, m.Key, e.seq)
 		return Stored, nil
 	case m.connState == connOpen:
 		return r.postStored(ctx, m, e)
@@ -135,8 +136,8 @@ func (r *Relay) store(ctx context.Context, l *Letter) (*Member, *entry, Result, 
 			}
 			continue
 		}
-		e := &entry{frame: l.Frame, sender: l.From}
-		err = r.append(ctx, m, e, l.Epoch)
+		e := &entry{frame: l.Frame, sender: l.Sender.Member}
+		err = r.append(ctx, m, e, l.Sender)
 		if err == nil {
 			r.observe.Depth(m.stored + 1)
 			return m, e, "", nil
@@ -189,7 +190,7 @@ func (r *Relay) sendLive(ctx context.Context, l *Letter) (Result, error) {
 			}
 			return res, err
 		}
-		if m.attrs[fence(l.From)].Num() < l.Epoch {
+		if m.attrs[fence(l.Sender.lane)].Num() < l.Sender.Epoch {
 			if err := r.raiseFence(ctx, m, l); errors.Is(err, table.ErrCondition) {
 				continue
 			} else if err != nil {
@@ -218,8 +219,8 @@ func (r *Relay) appendLive(ctx context.Context, m *Member, l *Letter) (Result, e
 	if m.transient >= maxTransient || len(l.Frame.Data) > maxTransientSize {
 		return PeerOffline, nil
 	}
-	e := &entry{frame: l.Frame, sender: l.From, conn: m.Conn, live: true}
-	if err := r.append(ctx, m, e, l.Epoch); err != nil {
+	e := &entry{frame: l.Frame, sender: l.Sender.Member, conn: m.Conn, live: true}
+	if err := r.append(ctx, m, e, l.Sender); err != nil {
 		return "", err
 	}
 	return Queued, nil
@@ -228,7 +229,7 @@ func (r *Relay) appendLive(ctx context.Context, m *Member, l *Letter) (Result, e
 // raiseFence notes that the sender speaks from a newer connection than before.
 // It happens once per connection and recipient.
 func (r *Relay) raiseFence(ctx context.Context, m *Member, l *Letter) error {
-	name := fence(l.From)
+	name := fence(l.Sender.lane)
 	cond := table.IfNone(name)
 	if v, ok := m.attrs[name]; ok {
 		cond = table.IfEqual(name, v)
@@ -237,7 +238,7 @@ func (r *Relay) raiseFence(ctx context.Context, m *Member, l *Letter) error {
 		Action: table.Update,
 		Key:    memberKey(m.Group, m.Key),
 		Conds:  []table.Cond{table.IfEqual("lane", table.String(m.Lane)), cond},
-		Set:    table.Attrs{name: table.Number(l.Epoch)},
+		Set:    table.Attrs{name: table.Number(l.Sender.Epoch)},
 	})
 	return err
 }
@@ -263,7 +264,7 @@ func (r *Relay) notify(ctx context.Context, m *Member, f Frame) (again bool, err
 		return false, nil
 	}
 	if m.connState != connOpen {
-		err := r.append(ctx, m, &entry{frame: f, conn: m.Conn}, 0)
+		err := r.append(ctx, m, &entry{frame: f, conn: m.Conn}, nil)
 		return errors.Is(err, table.ErrCondition), err
 	}
 	_, err = r.front.Post(ctx, m.Conn, f.message(0))

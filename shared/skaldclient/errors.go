@@ -105,14 +105,19 @@ func finalError(err error) error {
 	if errors.As(err, &closed) && closed.Code == gateway.CloseReplaced {
 		return fmt.Errorf("%w: %w", ErrReplaced, err)
 	}
-	var refused *RelayError
-	if !errors.As(err, &refused) || !refused.Auth {
-		return nil
-	}
-	switch refused.Code {
+	switch refusedWith(err) {
 	case CodeInvalidSignature, CodeBadRequest:
 		// The same bytes would be refused again, for ever.
 		return err
 	}
 	return nil
+}
+
+// refusedWith returns the code with which the relay refused to admit us, or "".
+func refusedWith(err error) string {
+	var e *RelayError
+	if errors.As(err, &e) && e.Auth {
+		return e.Code
+	}
+	return ""
 }

@@ -157,14 +157,7 @@ func (f *FileStore) fill(file *os.File, content []byte) error {
 	if err := f.before("write"); err != nil {
 		return err
 	}
-	half := len(content) / 2
-	if _, err := file.Write(content[:half]); err != nil {
-		return err
-	}
-	if err := f.before("write the rest"); err != nil {
-		return err
-	}
-	if _, err := file.Write(content[half:]); err != nil {
+	if _, err := file.Write(content); err != nil {
 		return err
 	}
 	if err := f.before("sync"); err != nil {

@@ -97,6 +97,9 @@ func challengeText(nonce []byte) []byte {
 // String names the identity by its shortened public key.
 func (id *Identity) String() string { return "identity " + id.public.String() }
 
+// Format implements fmt.Formatter, so that no verb shows the keys.
+func (id *Identity) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, id.String()) }
+
 // sharedSecret is X25519 with a peer's key. A small-order key, which would make
 // the secret known to everyone, is an error.
 func (id *Identity) sharedSecret(peer ExchangeKey) ([]byte, error) {

@@ -86,7 +86,7 @@ type State struct {
 
 // LogValue hides the seed, which a JSON log would otherwise reach.
 func (s State) LogValue() slog.Value {
-	return slog.StringValue(fmt.Sprintf("state of a %v with %d peers", s.Role, len(s.Peers)))
+	return slog.StringValue(fmt.Sprintf("%v state with %d peers", s.Role, len(s.Peers)))
 }
 
 func (s State) clone() State {

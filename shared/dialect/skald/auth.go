@@ -60,7 +60,6 @@ func (d *Dialect) authAgent(ctx context.Context, c *relay.Conn, pub []byte) (boo
 		return false, err
 	}
 	defer release()
-	nonce := c.Private
 	for range maxTries {
 		root, err := d.core.Root(ctx, group)
 		if err != nil {
@@ -83,10 +82,8 @@ func (d *Dialect) authAgent(ctx context.Context, c *relay.Conn, pub []byte) (boo
 		if root.Key != key {
 			return false, d.refuse(ctx, c, roleAgent, codeNotFound, "the namespace belongs to another key")
 		}
-		c.Private = nil
 		joined, err := d.core.Join(ctx, c, relay.Joining{Member: root})
 		if errors.Is(err, table.ErrCondition) {
-			c.Private = nonce
 			continue
 		}
 		if err != nil {
@@ -111,6 +108,10 @@ func (d *Dialect) dropExpired(ctx context.Context, root *relay.Member) (*relay.M
 }
 
 func (d *Dialect) createNamespace(ctx context.Context, group, key string) (*relay.Member, error) {
+	// An earlier life of the namespace may have been deleted only half way.
+	if err := d.core.CleanGroup(ctx, group); err != nil {
+		return nil, err
+	}
 	generation := d.core.NewID()
 	err := d.core.Table().Transact(ctx, []table.Op{
 		d.core.CreateOp(group, key, relay.NewMember{Generation: generation, Role: roleAgent}, table.IfAbsent()),
@@ -149,7 +150,6 @@ func (d *Dialect) authClient(ctx context.Context, c *relay.Conn, a *skaldpb.Auth
 		return false, err
 	}
 	defer release()
-	nonce := c.Private
 	token, platform := a.GetDeviceToken(), int64(a.GetPlatform())
 	for range maxTries {
 		m, err := d.core.GetMember(ctx, group, key)
@@ -159,14 +159,12 @@ func (d *Dialect) authClient(ctx context.Context, c *relay.Conn, a *skaldpb.Auth
 		if m == nil || m.Generation != root.Generation || m.State != stateAuthorised {
 			return false, d.refuse(ctx, c, roleClient, codeUnauthorized, "the client is not authorised")
 		}
-		c.Private = nil
 		joined, err := d.core.Join(ctx, c, relay.Joining{
 			Member: m,
 			Conds:  []table.Cond{relay.IfState(stateAuthorised)},
 			Change: relay.MemberChange{Token: &token, Platform: &platform},
 		})
 		if errors.Is(err, table.ErrCondition) {
-			c.Private = nonce
 			continue
 		}
 		if err != nil {
@@ -193,7 +191,8 @@ func (d *Dialect) namespace(ctx context.Context, group string) (*relay.Member, e
 
 // welcome says what comes first on an admitted connection, in its order: AuthOk,
 // to the agent the clients that are still pending, then the mailbox, then new
-// traffic.
+// traffic. Only when all is said is the challenge forgotten: a front that
+// delivers the Auth again after a crash begins anew.
 func (d *Dialect) welcome(ctx context.Context, c *relay.Conn, namespace []byte, self *relay.Member, joined relay.Joined) error {
 	d.core.Observer().Authenticated(d.Name(), c.Role, "ok")
 	if err := d.reply(ctx, c, authOk(namespace)); err != nil {
@@ -209,7 +208,11 @@ func (d *Dialect) welcome(ctx context.Context, c *relay.Conn, namespace []byte, 
 			return err
 		}
 	}
-	return d.core.Open(ctx, c)
+	if err := d.core.Open(ctx, c); err != nil {
+		return err
+	}
+	c.Private, c.Admitted = nil, true
+	return d.core.SaveConn(ctx, c)
 }
 
 func authOk(namespace []byte) *skaldpb.RelayFrame {

@@ -34,14 +34,15 @@ func (d *Dialect) authorize(ctx context.Context, c *relay.Conn, a *skaldpb.Autho
 			return err
 		}
 		plan := planAuthorize(members, wanted)
-		err = d.apply(ctx, c, plan.ops)
+		err = d.apply(ctx, c, plan)
 		if errors.Is(err, table.ErrCondition) {
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("failed to authorise: %w", err)
 		}
-		if err := d.core.Removed(ctx, plan.revoked, gateway.ClosePolicy, "revoked"); err != nil {
+		// Also those that an Authorize before this one was kept from finishing.
+		if err := d.core.FinishRemovals(ctx, c.Group); err != nil {
 			return err
 		}
 		return d.reply(ctx, c, &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_AuthorizeOk{
@@ -53,15 +54,14 @@ func (d *Dialect) authorize(ctx context.Context, c *relay.Conn, a *skaldpb.Autho
 
 // authorizePlan is what one Authorize changes.
 type authorizePlan struct {
-	ops        []table.Op
-	revoked    []*relay.Member
+	revoke     []*relay.Member
+	promote    []table.Op
 	authorised uint32
 }
 
 func planAuthorize(members []*relay.Member, wanted map[string]bool) authorizePlan {
 	var p authorizePlan
 	state := stateAuthorised
-	var promote []table.Op
 	for _, m := range members {
 		if m.Role != roleClient {
 			continue
@@ -70,32 +70,37 @@ func planAuthorize(members []*relay.Member, wanted map[string]bool) authorizePla
 		case wanted[m.Key]:
 			p.authorised++
 			if m.State == statePending {
-				promote = append(promote, relay.UpdateOp(m.Group, m.Key, relay.MemberChange{State: &state},
+				p.promote = append(p.promote, relay.UpdateOp(m.Group, m.Key, relay.MemberChange{State: &state},
 					append(m.IfUnchanged(), relay.IfState(statePending))...))
 			}
 		case m.State == stateAuthorised:
 			// On condition that it has not joined since: then we would not know
 			// the connection to close.
-			p.ops = append(p.ops, relay.DeleteOp(m.Group, m.Key,
-				append(m.IfUnchanged(), relay.IfState(stateAuthorised))...))
-			p.revoked = append(p.revoked, m)
+			p.revoke = append(p.revoke, m)
 		}
 	}
-	p.ops = append(p.ops, promote...) // revocations first
 	return p
 }
 
-// apply writes the plan, in one transaction as long as it fits, and each part on
-// condition that the agent's connection is still the current one.
-func (d *Dialect) apply(ctx context.Context, c *relay.Conn, ops []table.Op) error {
-	const room = table.MaxTransaction - 1
-	for len(ops) > 0 {
-		n := min(len(ops), room)
-		tx := append([]table.Op{relay.StillCurrent(c)}, ops[:n]...)
-		if err := d.core.Table().Transact(ctx, tx); err != nil {
+// apply writes the plan, in one transaction as long as it fits, each part on
+// condition that the agent's connection is still the current one; revocations
+// come first.
+func (d *Dialect) apply(ctx context.Context, c *relay.Conn, p authorizePlan) error {
+	for len(p.revoke) > 0 || len(p.promote) > 0 {
+		n := min(len(p.revoke), (table.MaxTransaction-1)/2)
+		ops := []table.Op{relay.StillCurrent(c, p.revoke[:n]...)}
+		for _, m := range p.revoke[:n] {
+			ops = append(ops, relay.RemoveOps(m,
+				relay.Removal{Code: gateway.ClosePolicy, Reason: "revoked"},
+				append(m.IfUnchanged(), relay.IfState(stateAuthorised))...)...)
+		}
+		p.revoke = p.revoke[n:]
+		n = min(len(p.promote), table.MaxTransaction-len(ops))
+		ops = append(ops, p.promote[:n]...)
+		p.promote = p.promote[n:]
+		if err := d.core.Table().Transact(ctx, ops); err != nil {
 			return err
 		}
-		ops = ops[n:]
 	}
 	return nil
 }

@@ -58,10 +58,8 @@ func (d *Dialect) route(ctx context.Context, c *relay.Conn, self *relay.Member, 
 		return err
 	}
 	result, err := d.core.Send(ctx, &relay.Letter{
-		Group:      c.Group,
+		Sender:     c,
 		Generation: self.Generation,
-		From:       c.Member,
-		Epoch:      c.Epoch,
 		To:         hex.EncodeToString(peer),
 		Class:      class,
 		Frame:      frame,

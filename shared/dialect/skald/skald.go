@@ -157,7 +157,7 @@ func (d *Dialect) Job(ctx context.Context, j queue.Job) error {
 	}
 	switch j.Kind {
 	case d.Name() + "." + jobTimeout:
-		if c.Private == nil {
+		if c.Private == nil || c.Joined() {
 			return nil // authenticated
 		}
 		return d.refuse(ctx, c, "", codeChallengeTimeout, "no Auth within the time allowed")

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"blindpost/shared/dialect/skald"
+	"blindpost/shared/metrics"
+	"blindpost/shared/relay"
+	"blindpost/shared/standalone"
+)
+
+// shutdownGrace is how long handlers and connections get to end after the spread
+// of a shutdown.
+const shutdownGrace = 20 * time.Second
+
+// runServe runs the relay until ctx ends.
+func runServe(ctx context.Context, e env, args []string) int {
+	settings, err := ParseSettings(args, e.stdout)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintf(e.stderr, "blindpost: %v\n", err)
+		return 2
+	}
+	log := newLog(e.stderr, settings.Log)
+	if err := serve(ctx, settings, args, log); err != nil {
+		log.Error("stopped", "error", err)
+		return 1
+	}
+	return 0
+}
+
+func newLog(w io.Writer, s LogSettings) *slog.Logger {
+	o := &slog.HandlerOptions{Level: s.Level}
+	if s.Format == "text" {
+		return slog.New(slog.NewTextHandler(w, o))
+	}
+	return slog.New(slog.NewJSONHandler(w, o))
+}
+
+func serve(ctx context.Context, s Settings, args []string, log *slog.Logger) error {
+	build := buildInfo()
+	m := metrics.New(metrics.Options{Version: build.Version, Revision: build.Revision, Dialects: []string{"skald"}, Log: log})
+	cfg, err := nodeConfig(s, m, log)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", s.Listen)
+	if err != nil {
+		return fmt.Errorf("failed to listen: %w", err)
+	}
+	node, err := standalone.Open(cfg)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	stopMetrics, err := serveMetrics(s, m, log)
+	if err != nil {
+		return errors.Join(err, listener.Close(), node.Shutdown(ctx, 0))
+	}
+	defer stopMetrics()
+
+	reloader := NewReloader(s, func() (Settings, error) { return ParseSettings(args, io.Discard) },
+		func(l Limits) { node.SetLimits(nodeLimits(l)) }, log)
+	stopReload := reloadOnHangup(reloader)
+	defer stopReload()
+
+	served := make(chan error, 1)
+	go func() { served <- node.Serve(ctx, listener) }()
+	log.Info("serving", "address", listener.Addr().String(), "version", build.Version,
+		"url", publicURL(s, listener.Addr()), "data", s.DataDir)
+
+	select {
+	case err = <-served: // the listener broke
+	case <-ctx.Done():
+	}
+	log.Info("shutting down", "spread", s.ShutdownSpread.String())
+	// What ends us has ended ctx; the shutdown needs time of its own.
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.ShutdownSpread+shutdownGrace)
+	defer cancel()
+	if errShutdown := node.Shutdown(end, s.ShutdownSpread); errShutdown != nil {
+		return errors.Join(err, errShutdown)
+	}
+	log.Info("stopped")
+	return err
+}
+
+// nodeConfig turns settings into what standalone runs.
+func nodeConfig(s Settings, m *metrics.Metrics, log *slog.Logger) (standalone.Config, error) {
+	hostname, err := os.Hostname()
+	if err != nil {
+		hostname = "localhost"
+	}
+	tlsConfig, err := NewTLS(s, hostname, time.Now, log)
+	if err != nil {
+		return standalone.Config{}, err
+	}
+	return standalone.Config{
+		DataDir:        s.DataDir,
+		Limits:         nodeLimits(s.Limits),
+		PushText:       s.Push,
+		TLS:            tlsConfig,
+		TrustedProxies: s.BehindProxy,
+		MaxConns:       int(s.Transport.MaxConnections),
+		SendBuffer:     int(s.Transport.SendBuffer),
+		WriteTimeout:   s.Transport.WriteTimeout,
+		PingEvery:      s.Transport.PingInterval,
+		IdleAfter:      s.Transport.IdleTimeout,
+		Log:            log,
+		Metrics:        m,
+	}, nil
+}
+
+func nodeLimits(l Limits) standalone.Limits {
+	return standalone.Limits{
+		Relay: relay.Limits{
+			MailboxCap:        l.MailboxCap,
+			MessageTTL:        l.MessageTTL,
+			ConnectionsPerIP:  l.ConnectionsPerIP,
+			MessagesPerMinute: l.MessagesPerMinute,
+			ControlPerMinute:  l.ControlFramesPerMinute,
+		},
+		Skald: skald.Limits{
+			MaxFrame:         l.MaxFrame,
+			MaxLiveFrame:     l.MaxLiveFrame,
+			ChallengeTimeout: l.ChallengeTimeout,
+			NamespaceTTL:     l.NamespaceTTL,
+			PairingTTL:       l.PairingTTL,
+			PairingTTLMax:    l.PairingTTLMax,
+		},
+	}
+}
+
+// publicURL is where a client on this machine finds the relay.
+func publicURL(s Settings, a net.Addr) string {
+	scheme := "wss"
+	if s.TLSSource() == NoTLS {
+		scheme = "ws"
+	}
+	host := "localhost"
+	if len(s.TLS.ACMEDomains) > 0 {
+		host = s.TLS.ACMEDomains[0]
+	}
+	_, port, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return scheme + "://" + a.String() + skald.Path
+	}
+	return scheme + "://" + net.JoinHostPort(host, port) + skald.Path
+}
+
+// serveMetrics answers Prometheus on a listener of its own.
+func serveMetrics(s Settings, m *metrics.Metrics, log *slog.Logger) (stop func(), err error) {
+	if s.MetricsListen == "" {
+		return func() {}, nil
+	}
+	l, err := net.Listen("tcp", s.MetricsListen)
+	if err != nil {
+		return nil, fmt.Errorf("failed to listen for metrics (--metrics-listen): %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", m.Handler())
+	if s.Pprof {
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	go func() {
+		if err := srv.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			log.Error("metrics stopped", "error", err)
+		}
+	}()
+	log.Info("serving metrics", "address", l.Addr().String())
+	return func() { _ = srv.Close() }, nil
+}
+
+// reloadOnHangup reads the settings again on SIGHUP.
+func reloadOnHangup(r *Reloader) (stop func()) {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-hup:
+				r.Reload()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(hup)
+		close(done)
+	}
+}
+
+func runVersion(_ context.Context, e env, _ []string) int {
+	fmt.Fprintln(e.stdout, "blindpost", buildInfo())
+	return 0
+}

@@ -1,0 +1,242 @@
+package conformance
+
+import (
+	"slices"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+)
+
+var section5 = []story{
+	{name: "Section5_ListReplacesList", tell: section5Replace},
+	{name: "Section5_PendingBecomesAuthorised", tell: section5Pending},
+	{name: "Section5_OkCountsClientsThatExist", tell: section5Counts},
+	{name: "Section5_ManyUnknownKeys", tell: section5Unknown},
+	{name: "Section5_TooManyKeys", tell: section5TooMany},
+	{name: "Section5_MalformedKeyChangesNothing", tell: section5Malformed},
+	{name: "Section5_RevokedConnectionIsClosed", tell: section5Closed},
+	{name: "Section5_RevokedQueueIsPurged", tell: section5Purged},
+	{name: "Section5_RevokedTokenIsForgotten", tell: section5Token, needs: pushes},
+	{name: "Section5_RevokedClientIsNobody", tell: section5Nobody},
+	{name: "Section5_RevokedMayPairAgain", tell: section5Again},
+	{name: "Section5_NobodyElseIsTouched", tell: section5Others},
+}
+
+// The list replaces the one before; it is not appended to it.
+func section5Replace(t *testing.T, r *relay) {
+	h := r.home(t)
+	agent := h.dialAgent()
+	all := h.phones(agent, 3)
+	h.authorize(agent, all[0], all[2])
+	all[1].try().wantRefusal("unauthorized")
+	all[0].dialSeen(agent)
+	all[2].dialSeen(agent)
+	// The same list again is no news to anybody.
+	h.authorize(agent, all[0], all[2])
+	agent.wantPresence(h.agent, all[0].identity, all[2].identity)
+}
+
+func section5Pending(t *testing.T, r *relay) {
+	h := r.home(t)
+	agent := h.dialAgent()
+	first, second := h.newPhone(), h.newPhone()
+	h.pair(agent, first)
+	h.pair(agent, second)
+	h.authorize(agent, first)
+	first.dialSeen(agent)
+	second.try().wantRefusal("unauthorized")
+	h.authorize(agent, first, second)
+	second.dialSeen(agent)
+}
+
+func section5Counts(t *testing.T, r *relay) {
+	h, other := r.home(t), r.home(t)
+	agent, elsewhere := h.dialAgent(), other.dialAgent()
+	ph, foreign, nobody := h.phone(agent), other.phone(elsewhere), h.newPhone()
+
+	agent.send(frameAuthorize(ph.key, nobody.key, foreign.key, h.agent.key))
+	agent.wantAuthorizeOk(1)
+	agent.send(frameAuthorize(ph.key, ph.key, ph.key))
+	agent.wantAuthorizeOk(1)
+	agent.send(frameAuthorize())
+	agent.wantAuthorizeOk(0)
+	nobody.try().wantRefusal("unauthorized")
+	(&phone{foreign.identity, h}).try().wantRefusal("unauthorized")
+	elsewhere.wantNothing()
+	foreign.dialSeen(elsewhere) // still a client of its own agent
+}
+
+// As many keys as a frame holds, and none of them paired.
+func section5Unknown(t *testing.T, r *relay) {
+	h, agent, ph, p := r.pairOnline(t)
+	keys := [][]byte{ph.key}
+	for range 1_900 {
+		keys = append(keys, randomBytes(32))
+	}
+	agent.send(frameAuthorize(keys...))
+	agent.wantAuthorizeOk(1)
+	p.wantNothing()
+	agent.send(frameAuthorize(keys[1:]...))
+	agent.wantAuthorizeOk(0)
+	p.wantClosed()
+	agent.wantOffline(ph.identity)
+	agent.wantPresence(h.agent)
+}
+
+// 10,000 keys do not fit into a frame that is no live message: nothing changes.
+func section5TooMany(t *testing.T, r *relay) {
+	_, agent, ph, p := r.pairOnline(t)
+	var keys [][]byte
+	for range 10_000 {
+		keys = append(keys, randomBytes(32))
+	}
+	data, err := proto.Marshal(frameAuthorize(keys...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent.sendRaw(data)
+	agent.wantError("payload_too_large")
+	agent.wantStaysOrGoes()
+	p.wantPresenceAbout(agent)
+	ph.dial() // is still authorised
+}
+
+// One malformed key among good ones: bad_request, and nothing changes.
+func section5Malformed(t *testing.T, r *relay) {
+	for name, key := range map[string][]byte{
+		"31 bytes": randomBytes(31), "33 bytes": randomBytes(33), "no bytes": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := r.home(t)
+			agent := h.dialAgent()
+			member := h.phone(agent)
+			p := member.dialSeen(agent)
+			pending := h.newPhone()
+			h.pair(agent, pending)
+			// Would revoke one and admit the other, if it counted.
+			agent.send(frameAuthorize(pending.key, key))
+			agent.wantError("bad_request")
+			agent.wantStaysOrGoes()
+			p.wantPresenceAbout(agent)
+			pending.try().wantRefusal("unauthorized")
+			member.dial()
+		})
+	}
+}
+
+// Revocation (a): the relay MUST close the active connection.
+func section5Closed(t *testing.T, r *relay) {
+	h, agent, ph, p := r.pairOnline(t)
+	h.authorize(agent)
+	p.wantClosed()
+	ph.try().wantRefusal("unauthorized")
+	agent.wantOffline(ph.identity)
+	agent.wantPresence(h.agent)
+}
+
+// Revocation (b): the relay MUST purge the queue. A client that is paired
+// again begins with an empty one.
+func section5Purged(t *testing.T, r *relay) {
+	h := r.home(t)
+	agent := h.dialAgent()
+	ph := h.phone(agent)
+	for _, m := range r.parcels(10) {
+		agent.send(m.to(ph.key))
+	}
+	agent.wantNothing()
+	h.authorize(agent)
+	h.pair(agent, ph)
+	h.authorize(agent, ph)
+	p := ph.dialSeen(agent)
+	p.wantNothing()
+	m := r.parcel("new times")
+	agent.send(m.to(ph.key))
+	p.wantMessage(h.agent, m)
+}
+
+// Revocation (c): the relay MUST forget the device token.
+func section5Token(t *testing.T, r *relay) {
+	h := r.home(t)
+	agent := h.dialAgent()
+	ph := h.phone(agent)
+	h.authorize(agent)
+	agent.send(r.parcel("never").to(ph.key))
+	agent.wantError("not_found")
+
+	// Back with no token of its own, it must not be woken by the old one.
+	old := ph.token
+	ph.token = ""
+	h.pair(agent, ph)
+	h.authorize(agent, ph)
+	agent.send(r.parcel("quiet").to(ph.key))
+	agent.wantNothing()
+
+	// The push of a later message to another phone has come: so would this one.
+	witness := h.newPhone()
+	h.pair(agent, witness)
+	h.authorize(agent, ph, witness)
+	agent.send(r.parcel("loud").to(witness.key))
+	eventually(t, "the witness's push", func() bool { return len(r.pushesTo(witness.token)) == 1 })
+	if n := len(r.pushesTo(old)); n > 0 {
+		t.Errorf("%d pushes went to a token that was revoked", n)
+	}
+}
+
+// A revoked client is not found, not let in and not heard.
+func section5Nobody(t *testing.T, r *relay) {
+	h, agent, ph, p := r.pairOnline(t)
+	h.authorize(agent)
+	// What it still sends on its way out does not arrive.
+	_ = p.post(r.parcel("last words").to(h.agent.key))
+	p.wantClosed()
+	agent.wantOffline(ph.identity)
+	for _, m := range []parcel{r.parcel("stored"), r.liveParcel("live")} {
+		agent.send(m.to(ph.key))
+		agent.wantError("not_found")
+	}
+	ph.try().wantRefusal("unauthorized")
+	agent.wantNothing()
+}
+
+func section5Again(t *testing.T, r *relay) {
+	h, agent, ph, p := r.pairOnline(t)
+	for range 3 {
+		h.authorize(agent)
+		p.wantClosed()
+		agent.wantOffline(ph.identity)
+		h.pair(agent, ph)
+		ph.try().wantRefusal("unauthorized")
+		h.authorize(agent, ph)
+		p = ph.dialSeen(agent)
+		m := r.parcel("again")
+		p.send(m.to(h.agent.key))
+		agent.wantMessage(ph.identity, m)
+	}
+}
+
+// Revoking one leaves the connection and the queue of the others alone, and an
+// agent's list says nothing about another namespace.
+func section5Others(t *testing.T, r *relay) {
+	h, other := r.home(t), r.home(t)
+	agent, elsewhere := h.dialAgent(), other.dialAgent()
+	all := h.phones(agent, 3)
+	foreign := other.phone(elsewhere)
+	away, online, revoked := all[0], all[1], all[2]
+	p := online.dialSeen(agent)
+	f := foreign.dialSeen(elsewhere)
+	ms := r.parcels(5)
+	for _, m := range ms {
+		agent.send(m.to(away.key))
+	}
+	h.authorize(agent, away, online)
+	p.wantNothing()
+	f.wantNothing()
+	elsewhere.wantNothing()
+	revoked.try().wantRefusal("unauthorized")
+	q := away.dialSeen(agent, p)
+	q.wantMessages(h.agent, ms...)
+	q.wantNothing()
+	if !slices.ContainsFunc(p.list(), func(key []byte) bool { return string(key) == string(away.key) }) {
+		t.Error("the other phone is not on the list")
+	}
+}

@@ -1,0 +1,27 @@
+package conformance
+
+import (
+	"testing"
+	"time"
+)
+
+// eventually waits for something that no peer is told about.
+func eventually(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !happened(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// pushesTo returns the pushes to a token so far.
+func (r *relay) pushesTo(token string) []Push {
+	var got []Push
+	for _, push := range r.Pushes() {
+		if push.Token == token {
+			got = append(got, push)
+		}
+	}
+	return got
+}

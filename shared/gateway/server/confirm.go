@@ -1,0 +1,99 @@
+package server
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/gobwas/ws"
+
+	"blindpost/shared/gateway"
+)
+
+// maxMarks bounds the marks that wait for a pong: a peer that reads but never
+// answers a ping would otherwise make them grow for ever.
+const maxMarks = 64 << 10
+
+// marks are the messages that ask to be confirmed. Guarded by conn.mu.
+type marks struct {
+	unpinged   []uint64 // queued, no ping follows them yet
+	unanswered []ping   // one at most, and a second before a close frame
+	asked      int      // marks in unanswered
+	seq        uint64   // of the last ping
+}
+
+// ping is a confirmation ping on its way.
+type ping struct {
+	seq   uint64
+	at    time.Duration
+	marks []uint64
+}
+
+func (m *marks) waiting() bool { return len(m.unpinged) > 0 }
+
+func (m *marks) full() bool { return len(m.unpinged)+m.asked >= maxMarks }
+
+// pingDueLocked reports whether marked messages are to be followed by a ping:
+// one unanswered ping is enough at a time, the next one asks for all that came
+// meanwhile.
+func (c *conn) pingDueLocked() bool {
+	return c.marks.waiting() && len(c.marks.unanswered) == 0 && c.state() == stateOpen
+}
+
+// pingLocked queues a ping behind everything that is queued, and so behind all
+// unpinged marks.
+func (c *conn) pingLocked() {
+	m := &c.marks
+	m.seq++
+	m.unanswered = append(m.unanswered, ping{seq: m.seq, at: c.srv.now(), marks: m.unpinged})
+	m.asked += len(m.unpinged)
+	m.unpinged = nil
+	var payload [8]byte
+	binary.BigEndian.PutUint64(payload[:], m.seq)
+	c.appendLocked(ws.OpPing, payload[:])
+}
+
+// pong confirms what was sent before the ping that it answers. A pong that
+// answers none is only a sign of life.
+func (c *conn) pong(payload []byte) {
+	confirmed := c.answered(payload)
+	if len(confirmed) == 0 {
+		return
+	}
+	err := c.srv.confirmed(gateway.ConfirmedEvent{Conn: c.id, Marks: confirmed, At: c.in.at(c.srv)})
+	if err != nil {
+		c.handlerFailed("confirmed", err)
+	}
+}
+
+// answered takes the marks of the ping with this payload, and of the one before
+// it, from those that wait. A peer may answer only the latest of its pings.
+func (c *conn) answered(payload []byte) []uint64 {
+	if len(payload) != 8 {
+		return nil
+	}
+	seq := binary.BigEndian.Uint64(payload)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := &c.marks
+	for i, p := range m.unanswered {
+		if p.seq != seq {
+			continue
+		}
+		got := p.marks
+		if i > 0 {
+			got = nil
+			for _, earlier := range m.unanswered[:i+1] {
+				got = append(got, earlier.marks...)
+			}
+		}
+		m.unanswered = m.unanswered[i+1:]
+		if len(m.unanswered) == 0 {
+			m.unanswered = nil
+		}
+		m.asked -= len(got)
+		c.srv.o.Observer.Confirmed(len(got), c.srv.now()-p.at)
+		c.kickLocked()
+		return got
+	}
+	return nil
+}

@@ -1,0 +1,252 @@
+package server
+
+import (
+	"crypto/tls"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gobwas/ws"
+
+	"blindpost/shared/gateway"
+)
+
+// connState only ever grows.
+type connState uint32
+
+const (
+	stateConnecting connState = iota // Connect has not returned
+	stateOpen
+	stateClosing // a close frame is queued or sent; nothing may follow it
+	stateDead    // the transport is cut
+)
+
+// conn is one connection. Its read goroutine owns its life: it is the one that
+// calls the handler, Disconnect included.
+type conn struct {
+	// set once, before the connection is shared
+	srv *Server
+	id  gateway.Conn
+
+	// written once by accept, by start, and by the read goroutine; read by all.
+	// Times are durations since srv.base.
+	openedAt atomic.Int64
+	lastRead atomic.Int64
+	// waiting is since when the read goroutine has been waiting for the peer, 0
+	// while it is not.
+	waiting atomic.Int64
+
+	// owned by the read goroutine
+	in input
+
+	// guarded by wheel.mu
+	next, prev *conn
+	slot       int32
+	wheeled    bool
+
+	// owned by the wheel's goroutine
+	nextPing time.Duration
+
+	// guarded by mu
+	mu       sync.Mutex
+	stateVal atomic.Uint32 // written under mu, read by all
+	nc       net.Conn      // set once by start, free for all after it
+	writing  bool          // a write goroutine runs
+	peerDone bool          // the peer's close frame has come
+	out      *block        // whole frames that wait for the write goroutine
+	queued   int           // bytes in out and in the hands of the write goroutine
+	drained  chan struct{} // closed when the write goroutine ends, if someone waits
+	cutTimer *time.Timer   // runs while closing
+	cause    cause         // the first reason for the end
+	marks    marks
+}
+
+// cause is why a connection ends.
+type cause struct {
+	set    bool
+	code   gateway.CloseCode
+	reason string
+}
+
+func newConn(s *Server, id gateway.Conn) *conn {
+	c := &conn{srv: s, id: id}
+	c.in.rest()
+	return c
+}
+
+func (c *conn) state() connState {
+	return connState(c.stateVal.Load())
+}
+
+func (c *conn) setStateLocked(s connState) {
+	c.stateVal.Store(uint32(s))
+}
+
+// accept makes the connection open for posts. The HTTP answer is the first thing
+// in the queue, so that nothing can overtake it.
+func (c *conn) accept(res gateway.ConnectResult, answer []byte) {
+	c.in.limit = c.srv.o.ReadLimit
+	if res.ReadLimit > 0 {
+		c.in.limit = res.ReadLimit
+	}
+	c.in.last = c.srv.now()
+	c.openedAt.Store(int64(c.in.last))
+	c.lastRead.Store(int64(c.in.last))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out = c.out.withRoom(len(answer))
+	c.out.b = append(c.out.b, answer...)
+	c.addQueuedLocked(len(answer))
+	c.setStateLocked(stateOpen)
+}
+
+// start gives the connection its transport and its read goroutine. early is what
+// the peer has already sent; it is copied.
+func (c *conn) start(nc net.Conn, early []byte) {
+	c.in.put(early)
+	c.mu.Lock()
+	c.nc = nc
+	if c.state() == stateDead {
+		c.abortLocked()
+	}
+	c.kickLocked()
+	c.mu.Unlock()
+	c.srv.wheel.add(c)
+	if c.srv.gate.isShut() {
+		// The shutdown may have looked at the connections before this one was open.
+		_ = c.close(gateway.CloseGoingAway, "shutdown")
+	}
+	go c.run()
+}
+
+// run is the read goroutine.
+func (c *conn) run() {
+	c.finish(c.read())
+}
+
+// close sends what is queued, then a close frame, and gives the peer some time to
+// take it and some to answer.
+func (c *conn) close(code gateway.CloseCode, reason string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state() != stateOpen {
+		return gateway.ErrGone
+	}
+	c.closeLocked(code, reason)
+	return nil
+}
+
+func (c *conn) closeLocked(code gateway.CloseCode, reason string) {
+	c.causeLocked(code, reason)
+	// A last ping: its pong comes before the peer's close frame, so what was
+	// received can still be told from what was not.
+	if c.marks.waiting() {
+		c.pingLocked()
+	}
+	c.appendLocked(ws.OpClose, closePayload(code, reason))
+	c.setStateLocked(stateClosing)
+	c.cutTimer = time.AfterFunc(c.srv.o.CloseWait, c.cut)
+	c.kickLocked()
+}
+
+// peerClosed takes the peer's close frame and answers it if it is the first.
+func (c *conn) peerClosed(code gateway.CloseCode, reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.peerDone = true
+	if c.state() != stateOpen {
+		return
+	}
+	c.causeLocked(code, reason)
+	c.appendLocked(ws.OpClose, closePayload(code, ""))
+	c.setStateLocked(stateClosing)
+	c.cutTimer = time.AfterFunc(c.srv.o.CloseWait, c.cut)
+	c.kickLocked()
+}
+
+// slowLocked closes a connection whose peer does not read. What waits is
+// dropped; the close frame has a small chance behind what is being written.
+func (c *conn) slowLocked() {
+	c.srv.o.Observer.SlowReader()
+	if c.nc == nil {
+		// The HTTP answer is in the queue; without it a close frame is noise.
+		c.failLocked(gateway.CloseSlowReader, "slow reader")
+		return
+	}
+	c.dropLocked()
+	c.marks.unpinged = nil
+	c.closeLocked(gateway.CloseSlowReader, "slow reader")
+}
+
+// fail cuts the connection without a word.
+func (c *conn) fail(code gateway.CloseCode, reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failLocked(code, reason)
+}
+
+func (c *conn) failLocked(code gateway.CloseCode, reason string) {
+	if c.state() == stateDead {
+		return
+	}
+	c.causeLocked(code, reason)
+	c.setStateLocked(stateDead)
+	c.dropLocked()
+	c.abortLocked()
+}
+
+// cut ends a close that takes too long.
+func (c *conn) cut() {
+	c.fail(gateway.CloseAbnormal, "transport broke")
+}
+
+func (c *conn) causeLocked(code gateway.CloseCode, reason string) {
+	if !c.cause.set {
+		c.cause = cause{true, code, reason}
+	}
+}
+
+// abortLocked closes the transport at once: no TLS farewell, which could block.
+func (c *conn) abortLocked() {
+	if c.nc != nil {
+		_ = rawConn(c.nc).Close()
+	}
+}
+
+// rawConn is the transport under TLS.
+func rawConn(nc net.Conn) net.Conn {
+	if t, ok := nc.(*tls.Conn); ok {
+		return t.NetConn()
+	}
+	return nc
+}
+
+// finish ends the connection: transport, write goroutine, registration, and last
+// the handler's Disconnect. polite is true when both sides have said goodbye, so
+// that TLS may do so as well.
+func (c *conn) finish(polite bool) {
+	c.mu.Lock()
+	if polite && c.state() != stateDead && !c.writing {
+		nc := c.nc
+		c.mu.Unlock()
+		_ = nc.Close() // bounded by crypto/tls, and by the cut timer
+		c.mu.Lock()
+	}
+	c.failLocked(gateway.CloseAbnormal, "transport broke")
+	if c.cutTimer != nil {
+		c.cutTimer.Stop()
+		c.cutTimer = nil
+	}
+	why := c.cause
+	c.mu.Unlock()
+	c.awaitWriter()
+	c.in.release()
+	c.srv.wheel.remove(c)
+	c.srv.conns.remove(c)
+	if err := c.srv.disconnect(gateway.DisconnectEvent{Conn: c.id, Code: why.code, Reason: why.reason, At: time.Now()}); err != nil {
+		c.srv.o.Logger.Warn("failed to handle disconnect", "conn", string(c.id), "error", err)
+	}
+	c.srv.o.Observer.Closed(why.code)
+	c.srv.gate.leave()
+}

@@ -1,0 +1,56 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"blindpost/shared/gateway"
+)
+
+// Calls into the handler. A panic there is an error here.
+
+var errPanic = errors.New("handler panicked")
+
+func (s *Server) connect(ctx context.Context, e gateway.ConnectEvent) (res gateway.ConnectResult, err error) {
+	if s.handler == nil {
+		return res, errors.New("no handler is set")
+	}
+	defer s.recovered("connect", e.Conn, &err)
+	return s.handler.Connect(ctx, e)
+}
+
+func (s *Server) frame(e gateway.FrameEvent) (res gateway.FrameResult, err error) {
+	defer s.recovered("frame", e.Conn, &err)
+	return s.handler.Frame(s.ctx, e)
+}
+
+func (s *Server) confirmed(e gateway.ConfirmedEvent) (err error) {
+	defer s.recovered("confirmed", e.Conn, &err)
+	return s.handler.Confirmed(s.ctx, e)
+}
+
+func (s *Server) disconnect(e gateway.DisconnectEvent) (err error) {
+	defer s.recovered("disconnect", e.Conn, &err)
+	return s.handler.Disconnect(s.ctx, e)
+}
+
+func (s *Server) recovered(event string, id gateway.Conn, err *error) {
+	if v := recover(); v != nil {
+		s.logPanic(event, id, v)
+		*err = errPanic
+	}
+}
+
+// logPanic logs the place. The value may be anything that a peer has sent, so
+// only its type is named, and its text only where the runtime made it.
+func (s *Server) logPanic(event string, id gateway.Conn, v any) {
+	s.o.Observer.Panicked()
+	what := fmt.Sprintf("%T", v)
+	if re, ok := v.(runtime.Error); ok {
+		what = re.Error()
+	}
+	s.o.Logger.Error("handler panicked", "event", event, "conn", string(id), "panic", what, "stack", string(debug.Stack()))
+}

@@ -1,0 +1,115 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"blindpost/shared/gateway"
+)
+
+// Options are the settings of a [Server]. Zero values are the defaults.
+type Options struct {
+	// NewConn makes the id of a new connection. It must never repeat itself, not
+	// even after a restart. Required.
+	NewConn func() gateway.Conn
+
+	// TLS, if set, ends TLS here. Without it the server speaks plain HTTP and
+	// serves only what a trusted proxy forwards.
+	TLS *tls.Config
+	// TrustedProxies are the addresses of proxies in front of the server. Only
+	// from these are X-Forwarded-For and X-Forwarded-Proto believed.
+	TrustedProxies []netip.Prefix
+
+	// IsWebSocketPath says that a path is meant for WebSocket: a plain GET on it
+	// is answered with 426 Upgrade Required. It does not restrict upgrades: what
+	// to do with an upgrade on any path is the handler's decision in Connect.
+	IsWebSocketPath func(path string) bool
+	// HTTP serves requests that are neither upgrades nor health checks; default
+	// 404. Its requests carry the client's address, see [RemoteIP].
+	HTTP http.Handler
+	// Ready makes /readyz fail by returning an error. The error is logged, not
+	// shown.
+	Ready func(ctx context.Context) error
+
+	// MaxConns caps the open connections; 0 is no cap.
+	MaxConns int
+	// ReadLimit is the read limit in bytes of a connection whose handler sets
+	// none; default 64 KiB.
+	ReadLimit int64
+	// MaxBuffered bounds the bytes that wait to be written to one connection;
+	// default 4 MiB. It is also the limit of one message.
+	MaxBuffered int
+	// WriteTimeout is how long a peer may take to read any 64 KiB of what is
+	// sent to it; default 10 s. HandshakeTimeout is for the TLS handshake and for
+	// the request header, each; default 10 s.
+	WriteTimeout     time.Duration
+	HandshakeTimeout time.Duration
+	// PingEvery is the time between two keep-alive pings; default 30 s.
+	PingEvery time.Duration
+	// IdleAfter is the silence after which a connection is closed; default 120 s.
+	IdleAfter time.Duration
+	// CloseWait bounds, each by itself, the flush before a close frame and the
+	// wait for the peer's answer; default 5 s.
+	CloseWait time.Duration
+
+	// Rand spreads the closes of a shutdown; it returns a number in [0, 1).
+	// Default is math/rand/v2.
+	Rand func() float64
+	// Logger defaults to slog.Default.
+	Logger *slog.Logger
+	// Observer defaults to [NopObserver].
+	Observer Observer
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.NewConn == nil {
+		return o, errors.New("failed to set up the WebSocket front: Options.NewConn is required")
+	}
+	for _, v := range []int64{
+		int64(o.MaxConns), o.ReadLimit, int64(o.MaxBuffered), int64(o.WriteTimeout), int64(o.HandshakeTimeout),
+		int64(o.PingEvery), int64(o.IdleAfter), int64(o.CloseWait),
+	} {
+		if v < 0 {
+			return o, errors.New("failed to set up the WebSocket front: a setting is negative")
+		}
+	}
+	orDefault(&o.ReadLimit, 64<<10)
+	orDefault(&o.MaxBuffered, 4<<20)
+	orDefault(&o.WriteTimeout, 10*time.Second)
+	orDefault(&o.HandshakeTimeout, 10*time.Second)
+	orDefault(&o.PingEvery, 30*time.Second)
+	orDefault(&o.IdleAfter, 120*time.Second)
+	orDefault(&o.CloseWait, 5*time.Second)
+	if o.IsWebSocketPath == nil {
+		o.IsWebSocketPath = func(string) bool { return false }
+	}
+	if o.HTTP == nil {
+		o.HTTP = http.NotFoundHandler()
+	}
+	if o.Ready == nil {
+		o.Ready = func(context.Context) error { return nil }
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Float64
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Observer == nil {
+		o.Observer = NopObserver{}
+	}
+	return o, nil
+}
+
+func orDefault[T comparable](v *T, def T) {
+	var zero T
+	if *v == zero {
+		*v = def
+	}
+}

@@ -1,0 +1,202 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/gobwas/ws"
+
+	"blindpost/shared/gateway"
+)
+
+// writeChunk is how much goes into one write, each with a deadline of its own: a
+// peer that reads slowly but steadily is not cut for having much to read.
+const writeChunk = 64 << 10
+
+// post queues a message and sees to it that someone writes it.
+func (c *conn) post(m gateway.Message) (gateway.Outcome, error) {
+	size := frameSize(len(m.Data))
+	if size > c.srv.o.MaxBuffered {
+		if c.state() != stateOpen {
+			return 0, gateway.ErrGone
+		}
+		return 0, gateway.ErrTooLarge
+	}
+	op := ws.OpBinary
+	if m.Text {
+		op = ws.OpText
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state() != stateOpen {
+		return 0, gateway.ErrGone
+	}
+	if c.queued+size > c.srv.o.MaxBuffered || m.Mark != 0 && c.marks.full() {
+		c.slowLocked()
+		return 0, gateway.ErrGone
+	}
+	c.appendLocked(op, m.Data)
+	if m.Mark != 0 {
+		c.marks.unpinged = append(c.marks.unpinged, m.Mark)
+	}
+	c.kickLocked()
+	c.srv.o.Observer.FrameOut(len(m.Data))
+	return gateway.Pending, nil
+}
+
+// control queues a ping or a pong. A peer that makes us answer and does not read
+// the answers is a slow reader like any other.
+func (c *conn) control(op ws.OpCode, payload []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state() != stateOpen {
+		return
+	}
+	if c.queued+frameSize(len(payload)) > c.srv.o.MaxBuffered {
+		c.slowLocked()
+		return
+	}
+	c.appendLocked(op, payload)
+	c.kickLocked()
+}
+
+func (c *conn) appendLocked(op ws.OpCode, payload []byte) {
+	size := frameSize(len(payload))
+	c.out = c.out.withRoom(size)
+	c.out.b = appendFrame(c.out.b, op, payload)
+	c.addQueuedLocked(size)
+}
+
+func (c *conn) addQueuedLocked(n int) {
+	c.queued += n
+	c.srv.o.Observer.Buffered(n)
+}
+
+// dropLocked forgets what no one has begun to write.
+func (c *conn) dropLocked() {
+	if c.out != nil {
+		c.addQueuedLocked(-len(c.out.b))
+		c.out.release()
+		c.out = nil
+	}
+}
+
+// kickLocked starts the write goroutine if there is work for it.
+func (c *conn) kickLocked() {
+	if c.writing || c.nc == nil || c.state() == stateDead {
+		return
+	}
+	if c.out != nil || c.pingDueLocked() {
+		c.writing = true
+		go c.write()
+	}
+}
+
+// takeLocked hands everything that waits to the write goroutine. final says that
+// it ends with the close frame.
+func (c *conn) takeLocked() (b *block, final bool) {
+	if c.state() == stateDead {
+		return nil, false
+	}
+	if c.pingDueLocked() {
+		c.pingLocked()
+	}
+	b, c.out = c.out, nil
+	return b, c.state() == stateClosing
+}
+
+// write is the write goroutine: it takes what waits, writes it, and ends when
+// there is no more.
+func (c *conn) write() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		b, final := c.takeLocked()
+		if b == nil {
+			break
+		}
+		c.mu.Unlock()
+		err := c.writeAll(b.b)
+		n := len(b.b)
+		b.release()
+		c.mu.Lock()
+		c.addQueuedLocked(-n)
+		switch {
+		case err != nil:
+			c.writeFailedLocked(err)
+		case final && !c.peerDone && c.cutTimer != nil:
+			c.cutTimer.Reset(c.srv.o.CloseWait) // now the peer has its time to answer
+		}
+	}
+	// An idle connection has no timer; and crypto/tls may write by itself.
+	_ = c.nc.SetWriteDeadline(time.Time{})
+	c.writing = false
+	if c.drained != nil {
+		close(c.drained)
+		c.drained = nil
+	}
+}
+
+func (c *conn) writeAll(b []byte) error {
+	for len(b) > 0 {
+		n := min(len(b), writeChunk)
+		if err := c.writeOnce(b[:n]); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+func (c *conn) writeOnce(b []byte) error {
+	cork, corked := rawConn(c.nc).(*corkConn)
+	if corked {
+		cork.cork()
+		if _, err := c.nc.Write(b); err != nil {
+			cork.drop()
+			return fmt.Errorf("failed to encrypt: %w", err)
+		}
+	}
+	if err := c.nc.SetWriteDeadline(time.Now().Add(c.srv.o.WriteTimeout)); err != nil {
+		return fmt.Errorf("failed to set the write deadline: %w", err)
+	}
+	var err error
+	if corked {
+		err = cork.flush()
+	} else {
+		_, err = c.nc.Write(b)
+	}
+	if err != nil {
+		return fmt.Errorf("failed to write: %w", err)
+	}
+	return nil
+}
+
+// writeFailedLocked: the frame on the wire may be cut in the middle, so nothing
+// more can be said to this peer.
+func (c *conn) writeFailedLocked(err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) && c.state() == stateOpen {
+		c.srv.o.Observer.SlowReader()
+		c.failLocked(gateway.CloseSlowReader, "slow reader")
+		return
+	}
+	c.failLocked(gateway.CloseAbnormal, "transport broke")
+}
+
+// awaitWriter waits until no write goroutine runs. Someone must have seen to it
+// that the writes end: by cutting the transport, or with the cut timer.
+func (c *conn) awaitWriter() {
+	c.mu.Lock()
+	if !c.writing {
+		c.mu.Unlock()
+		return
+	}
+	if c.drained == nil {
+		c.drained = make(chan struct{})
+	}
+	done := c.drained
+	c.mu.Unlock()
+	<-done
+}

@@ -1,0 +1,184 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/table"
+)
+
+// Removing a member takes two steps, and a crash between them must lose
+// neither. The first is part of the dialect's transaction: the member item goes,
+// and with it connection pointer, push token and the right to its lane; a
+// removal item stays that says what is left to do. The second, FinishRemovals,
+// does that: closes the connection, purges the lane, tells the others.
+
+const removalItem = "gone/"
+
+// Removal is why a member is removed, as its connection hears it.
+type Removal struct {
+	Code   gateway.CloseCode
+	Reason string
+}
+
+// RemoveOps makes the two operations of a transaction that remove m, on condition
+// that it is connected as it was when it was read. The other conditions are on the
+// member item too.
+func RemoveOps(m *Member, why Removal, conds ...table.Cond) []table.Op {
+	return []table.Op{
+		{Action: table.Delete, Key: memberKey(m.Group, m.Key), Conds: append(conds, m.ifConn())},
+		{
+			Action: table.Put,
+			Key:    GroupItem(m.Group, removalItem+m.Lane),
+			Set: table.Attrs{
+				"gen":  table.String(m.Generation),
+				"m":    table.String(m.Key),
+				"lane": table.String(m.Lane),
+				"conn": table.String(string(m.Conn)),
+				"code": table.Number(int64(why.Code)),
+				"why":  table.String(why.Reason),
+			},
+		},
+	}
+}
+
+// FinishRemovals does what is left to do for the members of a group that have
+// been removed. When it returns nil, nothing more reaches them.
+func (r *Relay) FinishRemovals(ctx context.Context, group string) error {
+	prefix := GroupItem(group, removalItem)
+	items, err := table.QueryAll(ctx, r.table, table.Query{Partition: prefix.Partition, Prefix: prefix.Sort})
+	if err != nil {
+		return fmt.Errorf("failed to read the removals of a group: %w", err)
+	}
+	var errs []error
+	// All connections first: the sooner they are closed, the better.
+	for _, it := range items {
+		conn := gateway.Conn(it.Attrs["conn"].Str())
+		if conn == "" {
+			continue
+		}
+		err := r.front.Close(ctx, conn, gateway.CloseCode(it.Attrs["code"].Num()), it.Attrs["why"].Str())
+		if err != nil && !errors.Is(err, gateway.ErrGone) {
+			errs = append(errs, fmt.Errorf("failed to close the connection of a removed member: %w", err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for _, it := range items {
+		if err := r.finishRemoval(ctx, group, it); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Relay) finishRemoval(ctx context.Context, group string, it table.Item) error {
+	n, err := r.purgeLane(ctx, it.Attrs["lane"].Str())
+	if err != nil {
+		return err
+	}
+	r.observe.Dropped(ClassStored, "revoked", n)
+	if it.Attrs["conn"].Str() != "" {
+		m := &Member{Group: group, Key: it.Attrs["m"].Str(), Generation: it.Attrs["gen"].Str()}
+		if err := r.announceRemoved(ctx, m); err != nil {
+			return err
+		}
+	}
+	if _, err := r.table.Write(ctx, table.Op{Action: table.Delete, Key: it.Key}); err != nil {
+		return fmt.Errorf("failed to finish a removal: %w", err)
+	}
+	return nil
+}
+
+// announceRemoved tells the others that a removed member is offline, unless it is
+// back already in a new incarnation.
+func (r *Relay) announceRemoved(ctx context.Context, m *Member) error {
+	d := r.dialectOfGroup(m.Group)
+	if d == nil {
+		return nil
+	}
+	again, err := r.GetMember(ctx, m.Group, m.Key)
+	if err != nil || (again != nil && again.Conn != "") {
+		return err
+	}
+	return r.announce(ctx, d, m, false)
+}
+
+// DeleteGroup deletes a group that nobody is connected to. The root goes first,
+// on condition that it is as it was read; with it the group is gone, whatever
+// else is still there belongs to a generation that nobody asks for. It reports
+// false if somebody came back.
+func (r *Relay) DeleteGroup(ctx context.Context, root *Member) (bool, error) {
+	_, err := r.table.Write(ctx, table.Op{
+		Action: table.Delete,
+		Key:    memberKey(root.Group, root.Key),
+		Conds:  append(root.IfUnchanged(), table.IfNone("conn")),
+	})
+	if errors.Is(err, table.ErrCondition) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("failed to delete a group: %w", err)
+	}
+	if err := r.dropLane(ctx, root.Lane); err != nil {
+		return false, err
+	}
+	return true, r.CleanGroup(ctx, root.Group)
+}
+
+// CleanGroup deletes what is left of a group whose root is gone. It does nothing
+// to a group that has one.
+func (r *Relay) CleanGroup(ctx context.Context, group string) error {
+	it, err := r.table.Get(ctx, rootItem(group))
+	if errors.Is(err, table.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("failed to read a group: %w", err)
+	}
+	root, err := r.GetMember(ctx, group, it.Attrs["m"].Str())
+	if err != nil || root != nil {
+		return err
+	}
+	gen := it.Attrs["gen"]
+	items, err := table.QueryAll(ctx, r.table, table.Query{Partition: groupPartition(group)})
+	if err != nil {
+		return fmt.Errorf("failed to read a group: %w", err)
+	}
+	for _, it := range items {
+		if it.Attrs["gen"].Str() != gen.Str() || it.Key == rootItem(group) {
+			continue
+		}
+		if strings.HasPrefix(it.Key.Sort, memberSort) || it.Attrs["lane"].Str() != "" {
+			if err := r.dropLane(ctx, it.Attrs["lane"].Str()); err != nil {
+				return err
+			}
+		}
+		if err := r.deleteOfGeneration(ctx, it.Key, gen); err != nil {
+			return err
+		}
+	}
+	// Last, so that an interrupted clean-up is found and taken up again.
+	return r.deleteOfGeneration(ctx, rootItem(group), gen)
+}
+
+func (r *Relay) dropLane(ctx context.Context, lane string) error {
+	n, err := r.purgeLane(ctx, lane)
+	r.observe.Dropped(ClassStored, "namespace_deleted", n)
+	return err
+}
+
+func (r *Relay) deleteOfGeneration(ctx context.Context, k table.Key, gen table.Value) error {
+	_, err := r.table.Write(ctx, table.Op{
+		Action: table.Delete, Key: k,
+		Conds: []table.Cond{table.IfEqual("gen", gen)},
+	})
+	if err != nil && !errors.Is(err, table.ErrCondition) {
+		return fmt.Errorf("failed to delete what is left of a group: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"blindpost/shared/push"
+	"blindpost/shared/queue"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// job is what waits in the queue. It stays there until a run of it has ended
+// well, and sometimes longer.
+type job struct {
+	id int
+	queue.Job
+	at      time.Time // not before, by the relay's clock
+	busy    *task
+	attempt int
+	again   bool // it runs once more although it has ended well
+}
+
+// maxAttempts is how often a job is tried. The plan has fewer faults, so a job
+// that is put aside is one that fails for a reason of its own.
+const maxAttempts = 20
+
+func (j *job) String() string { return fmt.Sprintf("j%d(%s)", j.id, j.Kind) }
+
+type queueOfTask struct{}
+
+var _ queue.Queue = queueOfTask{}
+
+func (queueOfTask) Send(ctx context.Context, j queue.Job) error {
+	t := taskOf(ctx)
+	s := t.sim
+	return t.step(op{kind: opSend, name: "send", note: j.Kind}, func() error {
+		s.jobCount++
+		j.Body = bytes.Clone(j.Body)
+		s.jobs = append(s.jobs, &job{id: s.jobCount, Job: j, at: j.At})
+		return nil
+	})
+}
+
+// due reports whether a job may run: its time has come and nothing of its group
+// is before it.
+func (s *sim) due(i int) bool {
+	j := s.jobs[i]
+	if j.busy != nil || j.at.After(s.now()) {
+		return false
+	}
+	if j.Group == "" {
+		return true
+	}
+	for _, before := range s.jobs[:i] {
+		if before.Group == j.Group && !before.at.After(s.now()) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *sim) runJob(j *job) {
+	j.attempt++
+	p := s.handlerProcess()
+	run := j.Job
+	run.Attempt = j.attempt
+	j.busy = s.start("job", p, nil, func(ctx context.Context) (any, error) {
+		return nil, p.inst.relay.Job(ctx, run)
+	})
+	j.busy.job = j
+}
+
+// jobEnded is called when a run of a job is over.
+func (s *sim) jobEnded(t *task) {
+	j := t.job
+	j.busy = nil
+	if t.err == nil && !t.killed {
+		if !j.again && s.fault(s.plan.faults.twice) {
+			s.tracef("%v will run twice", j)
+			j.again = true
+			j.at = s.now().Add(time.Duration(s.rng.IntN(60)) * time.Second)
+			return
+		}
+	} else if j.attempt < maxAttempts {
+		j.at = s.now().Add(time.Duration(j.attempt) * time.Second)
+		return
+	} else {
+		s.violate("jobs", "%v fails again and again: %v", j, t.err)
+	}
+	for i := range s.jobs {
+		if s.jobs[i] == j {
+			s.jobs = append(s.jobs[:i], s.jobs[i+1:]...)
+			return
+		}
+	}
+}
+
+type pusherOfTask struct{}
+
+var _ push.Sender = pusherOfTask{}
+
+func (pusherOfTask) Send(ctx context.Context, n push.Notification) error {
+	t := taskOf(ctx)
+	return t.step(op{kind: opPush, name: "push"}, func() error {
+		t.sim.observePush(t, n)
+		if t.sim.fault(t.sim.plan.faults.refuse) {
+			return push.ErrTokenGone
+		}
+		return nil
+	})
+}

@@ -1,0 +1,213 @@
+package sim
+
+import (
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"blindpost/shared/dialect/skald/skaldpb"
+)
+
+// authRole is how a connection authenticates.
+type authRole uint8
+
+const (
+	asAgent authRole = iota + 1
+	asClient
+	asPairing
+)
+
+// namespace is one agent with its phones.
+type namespace struct {
+	index  int
+	id     []byte
+	group  string
+	agent  *peer
+	phones []*peer
+	// windows are the pairing windows that the agent has asked for.
+	windows []*window
+}
+
+// window is a pairing window as peers see it; its state in the relay is the
+// model's.
+type window struct {
+	token  []byte
+	ready  bool // the agent has been told PairingReady
+	closed bool // the agent has been told PairingStopOk
+	asked  bool // the agent has asked for that
+	// admitted are the connections that were let in by this token.
+	admitted map[*socket]bool
+	// state of the item that the relay keeps
+	open    bool
+	used    bool
+	expires time.Time
+}
+
+// peer is an agent or a phone.
+type peer struct {
+	sim     *sim
+	space   *namespace
+	ident   *identity
+	name    string
+	agent   bool
+	device  string // device token
+	sock    *socket
+	pairing *socket // a phone's connection for pairing
+
+	paired  bool // a phone believes to be
+	refused int  // how often in a row it was not admitted
+	// list is what an agent would authorise.
+	list map[*peer]bool
+
+	sent map[*peer]int // messages sent, by recipient
+	// seen is the highest number received, by sender.
+	seen map[*peer]int
+}
+
+func (p *peer) String() string { return p.name }
+
+// build makes the peers.
+func (s *sim) build() {
+	ids := allIdentities()
+	next := 0
+	take := func() *identity { next++; return ids[next-1] }
+	for n := range s.plan.namespaces {
+		ns := &namespace{index: n}
+		newPeer := func(name string, agent bool) *peer {
+			p := &peer{
+				sim: s, space: ns, ident: take(), name: name, agent: agent,
+				list: make(map[*peer]bool), sent: make(map[*peer]int), seen: make(map[*peer]int),
+			}
+			p.device = fmt.Sprintf("DEVICE-TOKEN-%s-0", name)
+			s.peers = append(s.peers, p)
+			return p
+		}
+		ns.agent = newPeer(fmt.Sprintf("agent%d", n), true)
+		ns.id = namespaceOf(ns.agent.ident)
+		ns.group = "skald/" + hex.EncodeToString(ns.id)
+		for i := range s.plan.phones {
+			ns.phones = append(ns.phones, newPeer(fmt.Sprintf("phone%d%c", n, 'a'+i), false))
+		}
+		s.spaces = append(s.spaces, ns)
+	}
+	s.boot()
+}
+
+// peerOf finds a peer by its key, raw or in hex.
+func (s *sim) peerOf(pub []byte) *peer {
+	return s.peerOfHex(hex.EncodeToString(pub))
+}
+
+func (s *sim) peerOfHex(key string) *peer {
+	for _, p := range s.peers {
+		if p.ident.hex == key {
+			return p
+		}
+	}
+	return nil
+}
+
+func (s *sim) spaceOf(group string) *namespace {
+	for _, ns := range s.spaces {
+		if ns.group == group {
+			return ns
+		}
+	}
+	return nil
+}
+
+// members are all peers of a namespace.
+func (ns *namespace) members() []*peer {
+	return append([]*peer{ns.agent}, ns.phones...)
+}
+
+// send puts a frame into the hands of the front.
+func (k *socket) send(what string, f *skaldpb.RelayFrame, e *upEvent) {
+	data, err := proto.Marshal(f)
+	if err != nil {
+		panic(err)
+	}
+	e.kind, e.data, e.what = upFrame, data, what
+	k.up = append(k.up, e)
+}
+
+func (k *socket) sendMessage(to *peer, live bool) {
+	s, from := k.sim, k.peer
+	size := 40 + s.rng.IntN(200)
+	if s.plan.large && !live {
+		size = largeFrame
+	}
+	m := newMessage(len(s.messages), from, to, live, size)
+	from.sent[to]++
+	m.seq, m.sock = from.sent[to], k
+	s.messages = append(s.messages, m)
+	k.send("message", &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_Message{Message: &skaldpb.Message{
+		Ciphertext: m.ciphertext, Nonce: m.nonce, Peer: to.ident.pub, Live: live,
+	}}}, &upEvent{msg: m})
+}
+
+func (k *socket) sendAuth() {
+	p, ns := k.peer, k.peer.space
+	a := &skaldpb.Auth{Signature: p.ident.sign(k.nonce)}
+	e := &upEvent{}
+	what := ""
+	switch k.role {
+	case asAgent:
+		what = "Auth(agent)"
+		a.Role = &skaldpb.Auth_Agent{Agent: &skaldpb.AuthAgent{AgentEd25519Pub: p.ident.pub}}
+	case asClient:
+		what = "Auth(client)"
+		a.Role = &skaldpb.Auth_Client{Client: &skaldpb.AuthClient{
+			NamespaceId: ns.id, ClientEd25519Pub: p.ident.pub, DeviceToken: p.device,
+			Platform: skaldpb.Platform_PLATFORM_IOS,
+		}}
+	case asPairing:
+		what, e.window = "Auth(pairing)", k.token
+		a.Role = &skaldpb.Auth_Pairing{Pairing: &skaldpb.AuthPairing{
+			NamespaceId: ns.id, ClientEd25519Pub: p.ident.pub, ClientX25519Pub: p.ident.x25519,
+			PairingToken: k.token.token, DeviceToken: p.device, Platform: skaldpb.Platform_PLATFORM_IOS,
+		}}
+	}
+	k.send(what, &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_Auth{Auth: a}}, e)
+}
+
+func (k *socket) sendAuthorize(list map[*peer]bool) {
+	e := &upEvent{list: true, listed: make(map[*peer]bool)}
+	a := &skaldpb.Authorize{}
+	what := "Authorize"
+	for _, p := range k.peer.space.phones {
+		if list[p] {
+			a.Clients = append(a.Clients, p.ident.pub)
+			e.listed[p] = true
+			what += " " + p.name
+		}
+	}
+	k.send(what, &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_Authorize{Authorize: a}}, e)
+}
+
+func (k *socket) sendPairingStart(ttl uint32) {
+	s, ns := k.sim, k.peer.space
+	w := &window{token: challenge(1<<32 + uint64(len(ns.windows)) + uint64(ns.index)<<16), admitted: make(map[*socket]bool)}
+	ns.windows = append(ns.windows, w)
+	_ = s
+	k.send("PairingStart", &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_PairingStart{
+		PairingStart: &skaldpb.PairingStart{PairingToken: w.token, Ttl: ttl},
+	}}, &upEvent{window: w})
+}
+
+func (k *socket) sendPairingStop() {
+	for _, w := range k.peer.space.windows {
+		w.asked = true
+	}
+	k.send("PairingStop", &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_PairingStop{
+		PairingStop: &skaldpb.PairingStop{},
+	}}, &upEvent{})
+}
+
+func (k *socket) sendPresenceRequest() {
+	k.send("PresenceRequest", &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_PresenceRequest{
+		PresenceRequest: &skaldpb.PresenceRequest{},
+	}}, &upEvent{})
+}

@@ -1,0 +1,194 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"blindpost/shared/dialect/skald"
+	"blindpost/shared/push"
+	"blindpost/shared/relay"
+)
+
+// process is what lives and dies together: the single binary, or one run of a
+// function.
+type process struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	dead   bool
+	inst   *instance
+}
+
+func newProcess(inst *instance) *process {
+	p := &process{inst: inst}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	return p
+}
+
+// kill ends a process: none of its operations happen any more, and who waits for
+// a lock in it stops waiting.
+func (p *process) kill() {
+	if !p.dead {
+		p.dead = true
+		p.inst.broken = true
+		p.cancel()
+	}
+}
+
+// instance is a relay with its dialect, wired to whatever schedule it serves at
+// the moment.
+type instance struct {
+	sim     *sim
+	relay   *relay.Relay
+	dialect *skald.Dialect
+	broken  bool // it was stopped in the middle and may hold locks for ever
+}
+
+// A relay has thousands of locks, so making one takes longer than running a
+// handler. A function's relay serves one handler at a time and nobody waits for
+// its locks; it can be used again, also by another schedule.
+var spare struct {
+	sync.Mutex
+	free []*instance
+}
+
+func newInstance() *instance {
+	in := &instance{}
+	in.relay = relay.New(relay.Options{
+		Table: tableOfTask{}, Queue: queueOfTask{}, Front: frontOf{in}, Pusher: pusherOfTask{},
+		Log: slog.New(&logWatch{inst: in}),
+		Now: func() time.Time { return in.sim.now() }, Random: in,
+		NewID: func() string {
+			in.sim.ids++
+			return fmt.Sprintf("id%d", in.sim.ids)
+		},
+	})
+	in.dialect = skald.New(in.relay, skald.Options{
+		Limits:   skald.DefaultLimits(),
+		PushText: push.Text{Title: "Skald", Body: "Action required"},
+	})
+	in.relay.Use(in.dialect)
+	return in
+}
+
+// Read makes challenges.
+func (in *instance) Read(b []byte) (int, error) {
+	if len(b) != 32 {
+		return 0, errors.New("the simulation knows only challenges")
+	}
+	in.sim.nonces++
+	return copy(b, challenge(in.sim.nonces)), nil
+}
+
+var _ io.Reader = (*instance)(nil)
+
+func (in *instance) serve(s *sim) {
+	in.sim = s
+	in.relay.SetLimits(s.relayLimits())
+	l := skald.DefaultLimits()
+	l.NamespaceTTL = namespaceTTL
+	if s.plan.large {
+		l.MaxFrame = largeFrame + 4096
+	}
+	in.dialect.SetLimits(l)
+}
+
+// largeFrame is a size of which a pump sends three before it waits.
+const largeFrame = 350 << 10
+
+// handlerProcess is the process that the next handler runs in.
+func (s *sim) handlerProcess() *process {
+	if s.plan.mode == oneProcess {
+		return s.proc
+	}
+	if n := len(s.idle); n > 0 {
+		in := s.idle[n-1]
+		s.idle = s.idle[:n-1]
+		return newProcess(in)
+	}
+	spare.Lock()
+	var in *instance
+	if n := len(spare.free); n > 0 {
+		in, spare.free = spare.free[n-1], spare.free[:n-1]
+	}
+	spare.Unlock()
+	if in == nil {
+		in = newInstance()
+	}
+	in.serve(s)
+	return newProcess(in)
+}
+
+// retire takes back the relay of a handler that has ended.
+func (s *sim) retire(p *process) {
+	if s.plan.mode == functions {
+		p.cancel()
+		if !p.inst.broken {
+			s.idle = append(s.idle, p.inst)
+		}
+	}
+}
+
+func (s *sim) releaseInstances() {
+	spare.Lock()
+	spare.free = append(spare.free, s.idle...)
+	spare.Unlock()
+	s.idle = nil
+}
+
+// boot starts the single binary.
+func (s *sim) boot() {
+	if s.plan.mode == oneProcess {
+		in := newInstance()
+		in.serve(s)
+		s.proc = newProcess(in)
+	}
+}
+
+// crash ends the single binary in the middle of what it is doing, and starts it
+// again. What was in memory is lost.
+func (s *sim) crash() {
+	s.tracef("CRASH of the process")
+	s.counts.Crashes++
+	s.proc.kill()
+	s.killParked()
+	for _, sock := range s.sockList {
+		sock.processDied()
+	}
+	s.jobs = nil
+	if s.closing != nil && s.store.Durable {
+		if err := s.closing(); err != nil {
+			s.violate("storage", "failed to close the table: %v", err)
+		}
+	}
+	if err := s.open(); err != nil {
+		s.violate("storage", "failed to open the table again: %v", err)
+		return
+	}
+	s.boot()
+	s.ghost.compare("after a crash")
+	s.sweepDue = true
+}
+
+// logWatch reads what the relay logs.
+type logWatch struct{ inst *instance }
+
+var _ slog.Handler = (*logWatch)(nil)
+
+func (w *logWatch) Enabled(context.Context, slog.Level) bool { return true }
+func (w *logWatch) WithAttrs([]slog.Attr) slog.Handler       { return w }
+func (w *logWatch) WithGroup(string) slog.Handler            { return w }
+
+func (w *logWatch) Handle(_ context.Context, r slog.Record) error {
+	text := r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		text += " " + a.String()
+		return true
+	})
+	w.inst.sim.watchText("log record", text)
+	return nil
+}

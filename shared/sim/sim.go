@@ -1,0 +1,209 @@
+package sim
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing/synctest"
+	"time"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/relay"
+	"blindpost/shared/table"
+	"blindpost/shared/table/mem"
+)
+
+// sim is one schedule. All of it belongs to the goroutine of the scheduler, or
+// to the one task that it has released.
+type sim struct {
+	seed     uint64
+	plan     plan
+	rng      *rand.Rand
+	mutation *Mutation
+	store    Store
+
+	// The world.
+	clock    atomic.Int64 // the relay's, Unix nanoseconds
+	latest   time.Time    // the highest that clock has been
+	setBack  bool         // the clock has been set back
+	skew     time.Duration
+	nonces   uint64
+	ids      uint64
+	durable  table.Table
+	closing  func() error
+	memory   *mem.Table // volatile partitions
+	table    table.Table
+	front    gateway.Front
+	proc     *process // oneProcess
+	idle     []*instance
+	socks    map[gateway.Conn]*socket
+	sockList []*socket
+	jobs     []*job
+	spaces   []*namespace
+	peers    []*peer
+	messages []*message
+	ghost    ghost
+
+	// The scheduler.
+	steps     int
+	taskCount int
+	jobCount  int
+	tasks     []*task
+	last      *task
+	choices   []choice
+	faults    int
+	mishaps   int  // faults that a handler has seen as an error
+	quick     bool // operations happen at once
+	calm      bool // no faults, no initiative of peers
+	slowPost  bool
+	failure   *Failure
+	hash      uint64
+	trace     *trace
+	counts    Counts
+}
+
+// Failure is a property that did not hold.
+type Failure struct {
+	Seed     uint64
+	Property string
+	Detail   string
+	Step     int
+	Plan     string
+	Trace    []string
+}
+
+func (f *Failure) Error() string {
+	return fmt.Sprintf("seed %d, step %d: %s: %s", f.Seed, f.Step, f.Property, f.Detail)
+}
+
+// Counts say how much a schedule has done.
+type Counts struct {
+	Steps, Tasks, Messages, Received, Faults, Crashes int
+}
+
+func newSim(seed uint64, o *Options, tr *trace) *sim {
+	s := &sim{
+		seed: seed, plan: drawPlan(seed), mutation: o.Mutation, store: o.Store,
+		rng:   rand.New(rand.NewPCG(seed, 0x73636865)),
+		socks: make(map[gateway.Conn]*socket),
+		trace: tr,
+	}
+	if o.Plan != nil {
+		o.Plan(&s.plan)
+	}
+	s.ghost.init(s)
+	s.tick()
+	return s
+}
+
+// tick sets the relay's clock from the bubble's.
+func (s *sim) tick() {
+	now := time.Now().Add(s.skew)
+	s.clock.Store(now.UnixNano())
+	if now.After(s.latest) {
+		s.latest = now
+	}
+}
+
+func (s *sim) now() time.Time { return time.Unix(0, s.clock.Load()).UTC() }
+
+// wait lets time pass. Every other goroutine of the bubble is blocked, so it
+// takes none.
+func (s *sim) wait(d time.Duration) {
+	time.Sleep(d)
+	s.tick()
+}
+
+// violate records the first property that does not hold.
+func (s *sim) violate(property, format string, args ...any) {
+	if s.failure != nil {
+		return
+	}
+	s.failure = &Failure{
+		Seed: s.seed, Step: s.steps, Property: property,
+		Detail: fmt.Sprintf(format, args...), Plan: s.plan.String(),
+	}
+	s.tracef("VIOLATION of %s: %s", property, s.failure.Detail)
+}
+
+// note adds a decision to the fingerprint of the schedule.
+func (s *sim) note(kind choiceKind, id int, v verdict) {
+	h := fnv.New64a()
+	var b [24]byte
+	for i := range 8 {
+		b[i] = byte(s.hash >> (8 * i))
+		b[8+i] = byte(uint64(id) >> (8 * i))
+	}
+	b[16], b[17] = byte(kind), byte(v)
+	h.Write(b[:])
+	s.hash = h.Sum64()
+}
+
+// run is a whole schedule, inside a bubble.
+func (s *sim) run() {
+	if err := s.open(); err != nil {
+		s.violate("storage", "failed to open the table: %v", err)
+		return
+	}
+	s.build()
+	s.setUp()
+	for s.failure == nil && s.steps < s.plan.steps {
+		s.turn()
+	}
+	s.finish()
+	s.shutDown()
+	s.counts.Steps, s.counts.Tasks, s.counts.Messages = s.steps, s.taskCount, len(s.messages)
+	s.counts.Faults = s.faults
+}
+
+// shutDown ends everything that still runs, so that the bubble can end.
+func (s *sim) shutDown() {
+	for _, t := range s.tasks {
+		t.proc.kill()
+	}
+	if s.proc != nil {
+		s.proc.kill()
+	}
+	s.killParked()
+	s.releaseInstances()
+	if s.closing != nil {
+		if err := s.closing(); err != nil {
+			s.violate("storage", "failed to close the table: %v", err)
+		}
+	}
+}
+
+// killParked stops the waiting tasks of dead processes where they are.
+func (s *sim) killParked() {
+	for {
+		synctest.Wait()
+		again := false
+		for _, t := range s.tasks {
+			if t.parked && t.proc.dead {
+				t.parked = false
+				t.release <- die
+				again = true
+			}
+		}
+		if !again {
+			s.reap()
+			return
+		}
+	}
+}
+
+func (s *sim) relayLimits() relay.Limits {
+	return relay.Limits{
+		MailboxCap:        s.plan.cap,
+		MessageTTL:        messageTTL,
+		ConnectionsPerIP:  s.plan.perIP,
+		MessagesPerMinute: s.plan.perMinute,
+		ControlPerMinute:  s.plan.perMinute,
+	}
+}
+
+const (
+	messageTTL   = 7 * 24 * time.Hour
+	namespaceTTL = 7 * 24 * time.Hour
+)

@@ -1,0 +1,296 @@
+// Package standalone puts a whole relay into one process: our own WebSocket
+// front, the core with its dialects, the job queue, and one embedded database
+// file. It is what `blindpost serve` runs, and what the demo and the tests run.
+//
+// Connection records and the counters per address live in memory, as the
+// connections they are about do; everything else is in the file.
+package standalone
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"blindpost/shared/dialect/skald"
+	"blindpost/shared/gateway"
+	"blindpost/shared/gateway/server"
+	"blindpost/shared/metrics"
+	"blindpost/shared/push"
+	"blindpost/shared/queue"
+	"blindpost/shared/queue/local"
+	"blindpost/shared/relay"
+	"blindpost/shared/table"
+	"blindpost/shared/table/bolt"
+	"blindpost/shared/table/mem"
+	"blindpost/shared/table/route"
+)
+
+// Config says how to run. DataDir is required; zero values elsewhere are
+// defaults, except in the limits, where 0 often means "none": begin with
+// DefaultLimits.
+type Config struct {
+	// DataDir holds the database file. It is made if it does not exist.
+	DataDir string
+	Limits  Limits
+	// PushText is what a phone shows for a push.
+	PushText push.Text
+	// Pusher sends pushes; by default they are only logged.
+	Pusher push.Sender
+
+	// TLS and what follows are settings of the front, see server.Options.
+	TLS            *tls.Config
+	TrustedProxies []netip.Prefix
+	MaxConns       int
+	SendBuffer     int
+	WriteTimeout   time.Duration
+	PingEvery      time.Duration
+	IdleAfter      time.Duration
+
+	Log     *slog.Logger
+	Metrics *metrics.Metrics
+
+	// Now and Random are the sources of time and of secrets; by default the
+	// system's.
+	Now    func() time.Time
+	Random io.Reader
+}
+
+// Limits are those that can be changed while running.
+type Limits struct {
+	Relay relay.Limits
+	Skald skald.Limits
+}
+
+// DefaultLimits are those of the specifications.
+func DefaultLimits() Limits {
+	return Limits{
+		Relay: relay.Limits{
+			MailboxCap:        200,
+			MessageTTL:        7 * 24 * time.Hour,
+			ConnectionsPerIP:  30,
+			MessagesPerMinute: 60,
+			ControlPerMinute:  60,
+		},
+		Skald: skald.DefaultLimits(),
+	}
+}
+
+const (
+	databaseFile = "blindpost.db"
+	sweepEvery   = time.Minute
+	// sweepBatch is how many expired items one transaction removes.
+	sweepBatch = 1000
+)
+
+// Node is a running relay.
+type Node struct {
+	Server *server.Server
+	Relay  *relay.Relay
+	Skald  *skald.Dialect
+
+	log      *slog.Logger
+	now      func() time.Time
+	bolt     *bolt.Table
+	mem      *mem.Table
+	jobs     *local.Queue
+	stop     context.CancelFunc
+	swept    chan struct{}
+	stopping atomic.Bool
+}
+
+// Open opens the database and starts everything but the front: call Serve.
+func Open(cfg Config) (*Node, error) {
+	cfg = cfg.withDefaults()
+	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("failed to make the data folder: %w", err)
+	}
+	ids, err := newIDs(cfg)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{log: cfg.Log, now: cfg.Now}
+	if n.Server, err = server.New(n.frontOptions(cfg, ids)); err != nil {
+		return nil, err
+	}
+	if n.bolt, err = bolt.Open(filepath.Join(cfg.DataDir, databaseFile), bolt.Options{Now: cfg.Now}); err != nil {
+		return nil, err
+	}
+	n.mem = mem.New(cfg.Now)
+	n.jobs = local.New(local.Options{
+		Handler:  func(ctx context.Context, j queue.Job) error { return n.Relay.Job(ctx, j) },
+		Now:      cfg.Now,
+		Log:      cfg.Log,
+		Observer: jobObserver(cfg.Metrics),
+	})
+	o := relay.Options{
+		Table:  n.tables(cfg),
+		Queue:  n.jobs,
+		Front:  n.Server,
+		Pusher: cfg.Pusher,
+		Log:    cfg.Log,
+		Now:    cfg.Now,
+		Random: cfg.Random,
+		NewID:  ids.item,
+		Limits: cfg.Limits.Relay,
+	}
+	if cfg.Metrics != nil {
+		o.Observer = cfg.Metrics.Relay()
+	}
+	n.Relay = relay.New(o)
+	n.Skald = skald.New(n.Relay, skald.Options{Limits: cfg.Limits.Skald, PushText: cfg.PushText})
+	n.Relay.Use(n.Skald)
+	n.Server.Handle(n.Relay)
+	var ctx context.Context
+	ctx, n.stop = context.WithCancel(context.Background())
+	n.swept = make(chan struct{})
+	go n.sweep(ctx)
+	return n, nil
+}
+
+func (cfg Config) withDefaults() Config {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Random == nil {
+		cfg.Random = rand.Reader
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Pusher == nil {
+		cfg.Pusher = push.NewLogSender(cfg.Log)
+	}
+	return cfg
+}
+
+func (n *Node) frontOptions(cfg Config, ids *ids) server.Options {
+	o := server.Options{
+		NewConn:         ids.conn,
+		TLS:             cfg.TLS,
+		TrustedProxies:  cfg.TrustedProxies,
+		IsWebSocketPath: func(path string) bool { return n.Relay.Serves(path) },
+		Ready:           n.ready,
+		MaxConns:        cfg.MaxConns,
+		MaxBuffered:     cfg.SendBuffer,
+		WriteTimeout:    cfg.WriteTimeout,
+		PingEvery:       cfg.PingEvery,
+		IdleAfter:       cfg.IdleAfter,
+		Logger:          cfg.Log,
+	}
+	if cfg.Metrics != nil {
+		o.Observer = cfg.Metrics.Front("skald")
+	}
+	return o
+}
+
+// tables puts what dies with the process into memory and the rest into the file.
+func (n *Node) tables(cfg Config) table.Table {
+	t := table.Table(route.New(n.bolt, n.mem, relay.ConnPartition, relay.AddressPartition))
+	if cfg.Metrics != nil {
+		t = metrics.NewTable(t, cfg.Metrics)
+	}
+	return t
+}
+
+func jobObserver(m *metrics.Metrics) local.Observer {
+	if m == nil {
+		return nil
+	}
+	return m
+}
+
+// ready reports whether the relay can do its work: the database answers.
+func (n *Node) ready(ctx context.Context) error {
+	if n.stopping.Load() {
+		return errors.New("shutting down")
+	}
+	_, err := n.bolt.Get(ctx, table.Key{Partition: "ready", Sort: "ready"})
+	if err != nil && !errors.Is(err, table.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// Serve accepts connections from l until Shutdown.
+func (n *Node) Serve(ctx context.Context, l net.Listener) error { return n.Server.Serve(ctx, l) }
+
+// SetLimits puts new limits in force, at once and for open connections too.
+func (n *Node) SetLimits(l Limits) {
+	n.Relay.SetLimits(l.Relay)
+	n.Skald.SetLimits(l.Skald)
+}
+
+// Shutdown ends the relay: it stops accepting, closes the connections with 1001
+// over spread, lets handlers and due jobs finish and closes the database.
+func (n *Node) Shutdown(ctx context.Context, spread time.Duration) error {
+	n.stopping.Store(true)
+	errServer := n.Server.Shutdown(ctx, spread)
+	n.stop()
+	<-n.swept
+	return errors.Join(errServer, n.jobs.Close(ctx), n.bolt.Close(ctx))
+}
+
+// sweep does what is due once a minute: groups whose time is over, and the space
+// of expired items.
+func (n *Node) sweep(ctx context.Context) {
+	defer close(n.swept)
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := n.sweepOnce(ctx); err != nil && ctx.Err() == nil {
+			n.log.ErrorContext(ctx, "failed to sweep", "error", err)
+		}
+	}
+}
+
+func (n *Node) sweepOnce(ctx context.Context) error {
+	n.mem.Sweep(n.now())
+	err := n.Relay.Sweep(ctx)
+	for {
+		removed, errBolt := n.bolt.Sweep(ctx, n.now(), sweepBatch)
+		if errBolt != nil || removed < sweepBatch {
+			return errors.Join(err, errBolt)
+		}
+	}
+}
+
+// ids makes the ids of connections and items.
+type ids struct {
+	boot string
+	next atomic.Uint64
+	now  func() time.Time
+	rand io.Reader
+}
+
+func newIDs(cfg Config) (*ids, error) {
+	boot, err := ulid.New(ulid.Timestamp(cfg.Now()), cfg.Random)
+	if err != nil {
+		return nil, fmt.Errorf("failed to make an id: %w", err)
+	}
+	return &ids{boot: boot.String(), now: cfg.Now, rand: cfg.Random}, nil
+}
+
+// conn is unique across restarts by the id of this start.
+func (i *ids) conn() gateway.Conn {
+	return gateway.Conn(i.boot + "-" + strconv.FormatUint(i.next.Add(1), 36))
+}
+
+func (i *ids) item() string { return i.boot + "." + strconv.FormatUint(i.next.Add(1), 36) }

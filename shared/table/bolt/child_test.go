@@ -1,0 +1,3 @@
+package bolt
+
+func runChild() bool { return false }
