@@ -106,7 +106,7 @@ func defaultSettings() Settings {
 		DataDir:        "blindpost-data",
 		MetricsListen:  "127.0.0.1:9464",
 		ShutdownSpread: 5 * time.Second,
-		Log:            LogSettings{Level: slog.LevelInfo, Format: "text"},
+		Log:            LogSettings{Level: slog.LevelInfo, Format: "json"},
 		Push:           push.Text{Title: "Skald", Body: "Action required"},
 		Limits: Limits{
 			MaxFrame:               64 << 10,

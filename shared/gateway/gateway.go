@@ -138,6 +138,9 @@ func (r ConnectResult) Accepted() bool {
 // FrameEvent is one message from the peer.
 type FrameEvent struct {
 	Conn Conn
+	// ID is the same whenever a front delivers the same frame again, and of no
+	// other frame of the connection; "" from a front that never does.
+	ID string
 	// Data is valid until the handler returns.
 	Data []byte
 	Text bool

@@ -97,7 +97,7 @@ func skaldPayload(p Platform, text Text, data any, kind Kind) ([]byte, error) {
 	}
 	switch p {
 	case IOS:
-		a := aps{Alert: apsAlert{Title: text.Title, Body: text.Body}, Badge: 1, Sound: "default"}
+		a := aps{Alert: apsAlert(text), Badge: 1, Sound: "default"}
 		if kind == Content {
 			a.MutableContent, a.Category = 1, "skald_inbox"
 		} else {

@@ -39,6 +39,10 @@ type Conn struct {
 
 	messages window
 	control  window
+	// counted is the frame that the windows have counted last, frame the one
+	// that is being handled; see gateway.FrameEvent.ID.
+	counted string
+	frame   string
 
 	// lane is the mailbox that the member had when this connection joined.
 	lane string
@@ -83,6 +87,9 @@ func (c *Conn) attrs() table.Attrs {
 	}
 	c.messages.put(a, "mw", "mn")
 	c.control.put(a, "cw", "cn")
+	if c.counted != "" {
+		a["id"] = table.String(c.counted)
+	}
 	if c.posted != 0 {
 		a["lp"] = table.Number(c.posted)
 	}
@@ -106,6 +113,7 @@ func connFrom(id gateway.Conn, it table.Item) *Conn {
 		Private:  a["p"].Raw(),
 		messages: windowFrom(a, "mw", "mn"),
 		control:  windowFrom(a, "cw", "cn"),
+		counted:  a["id"].Str(),
 		lane:     a["ln"].Str(),
 		posted:   a["lp"].Num(),
 		pausedAt: a["lw"].Num(),

@@ -126,7 +126,7 @@ func (r *Relay) expire(ctx context.Context, group string) (time.Time, error) {
 	if root == nil {
 		return time.Time{}, r.CleanGroup(ctx, group)
 	}
-	if err := r.FinishRemovals(ctx, group); err != nil {
+	if err := errors.Join(r.FinishRemovals(ctx, group), r.AnnounceRemovals(ctx, group)); err != nil {
 		return time.Time{}, err
 	}
 	if err := r.clearLost(ctx, root); err != nil {

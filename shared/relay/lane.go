@@ -17,6 +17,10 @@ const (
 	maxTransient = 64
 	// maxTransientSize is the largest live frame that can wait there, in bytes.
 	maxTransientSize = 64 << 10
+	// Larger ones wait for the member to open, looking again so often, and so
+	// many times.
+	openPoll  = 20 * time.Millisecond
+	openPolls = 50
 	// transientTTL is when a transient entry is forgotten at the latest.
 	transientTTL = 10 * time.Minute
 
@@ -30,8 +34,10 @@ type entry struct {
 	seq    int64
 	frame  Frame
 	sender string
-	// conn is the connection a transient entry is bound to, "" for a stored one.
-	conn gateway.Conn
+	// conn is the connection a transient entry is bound to, "" for a stored one,
+	// and epoch the epoch of that connection.
+	conn  gateway.Conn
+	epoch int64
 	// live says that the sender wants to hear if a transient entry is dropped.
 	live bool
 }
@@ -62,6 +68,7 @@ func (e *entry) putOp(lane string, now time.Time, ttl time.Duration) table.Op {
 	}
 	if e.conn != "" {
 		set["c"] = table.String(string(e.conn))
+		set["e"] = table.Number(e.epoch)
 		ttl = transientTTL
 	}
 	if e.live {
@@ -86,6 +93,7 @@ func entryFrom(it table.Item) (*entry, error) {
 		frame:  Frame{Data: it.Attrs["f"].Raw(), Text: it.Attrs["t"].Num() == 1},
 		sender: it.Attrs["s"].Str(),
 		conn:   gateway.Conn(it.Attrs["c"].Str()),
+		epoch:  it.Attrs["e"].Num(),
 		live:   it.Attrs["l"].Num() == 1,
 	}, nil
 }
@@ -114,6 +122,10 @@ func (r *Relay) append(ctx context.Context, m *Member, e *entry, sender *Conn) e
 	}
 	if sender != nil {
 		update.Set[fence(sender.lane)] = table.Number(sender.Epoch)
+		if sender.frame != "" {
+			update.Set[lastFrame(sender.lane)] = table.String(sender.frame)
+			update.Set[lastSeq(sender.lane)] = table.Number(e.seq)
+		}
 	}
 	err := r.table.Transact(ctx, []table.Op{update, e.putOp(m.Lane, r.now(), r.Limits().MessageTTL)})
 	if err != nil {

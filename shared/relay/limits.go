@@ -72,12 +72,13 @@ func (r *Relay) TakeControl(ctx context.Context, c *Conn) (bool, error) {
 }
 
 func (r *Relay) take(ctx context.Context, c *Conn, w *window, limit int64) (bool, error) {
-	if limit == 0 {
+	if limit == 0 || (c.frame != "" && c.frame == c.counted) {
 		return true, nil
 	}
 	if !w.take(r.now(), limit) {
 		return false, nil
 	}
+	c.counted = c.frame
 	return true, r.SaveConn(ctx, c)
 }
 

@@ -69,6 +69,12 @@ func memberKey(group, key string) table.Key {
 // its epochs begin anew.
 func fence(senderLane string) string { return fenceAttr + senderLane }
 
+// lastFrame and lastSeq name the attributes that hold the last frame a sender
+// has put into the lane, and its number there: if a front delivers the frame
+// again, it is not stored again. Only fronts that do so cause them to be kept.
+func lastFrame(senderLane string) string { return "i." + senderLane }
+func lastSeq(senderLane string) string   { return "q." + senderLane }
+
 func memberFrom(group string, it table.Item) *Member {
 	a := it.Attrs
 	m := &Member{
@@ -201,7 +207,7 @@ func StillCurrent(c *Conn, removed ...*Member) table.Op {
 	}
 	for _, m := range removed {
 		op.Action = table.Update
-		op.Remove = append(op.Remove, fence(m.Lane))
+		op.Remove = append(op.Remove, fence(m.Lane), lastFrame(m.Lane), lastSeq(m.Lane))
 	}
 	return op
 }

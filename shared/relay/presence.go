@@ -40,11 +40,18 @@ type Joined struct {
 	Replaced gateway.Conn
 }
 
+// ErrReplaced is the answer of Join to a connection that has joined before and
+// been replaced since: its admission is delivered again after a crash.
+var ErrReplaced = errors.New("connection has been replaced")
+
 // Join makes c the connection of a member, in the state draining, and closes
 // the one before. table.ErrCondition means that the member is no longer as it
 // was read: the dialect decides again. The caller holds the member.
 func (r *Relay) Join(ctx context.Context, c *Conn, j Joining) (Joined, error) {
 	m := j.Member
+	if c.Epoch != 0 && m.Conn != c.ID && m.Epoch >= c.Epoch {
+		return Joined{}, ErrReplaced
+	}
 	c.Group, c.Member, c.Role, c.lane = m.Group, m.Key, m.Role, m.Lane
 	c.Epoch = m.Epoch + 1
 	c.posted, c.pausedAt = 0, 0

@@ -62,6 +62,9 @@ func (r *Relay) pump(ctx context.Context, c *Conn) error {
 				frames = pumpFrames
 				break
 			}
+			if e.epoch > c.Epoch {
+				return nil // bound to a newer connection: ours is history
+			}
 			gone, outcome, err := r.pumpOne(ctx, m, e)
 			if err != nil || gone {
 				return err

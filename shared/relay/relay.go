@@ -227,6 +227,7 @@ func (r *Relay) Frame(ctx context.Context, e gateway.FrameEvent) (gateway.FrameR
 	if c == nil {
 		return gateway.FrameResult{}, r.closeUnknown(ctx, e.Conn)
 	}
+	c.frame = e.ID
 	d := r.dialect(c.Dialect)
 	if d == nil {
 		return gateway.FrameResult{}, r.closeUnknown(ctx, e.Conn)

@@ -14,7 +14,8 @@ import (
 // neither. The first is part of the dialect's transaction: the member item goes,
 // and with it connection pointer, push token and the right to its lane; a
 // removal item stays that says what is left to do. The second, FinishRemovals,
-// does that: closes the connection, purges the lane, tells the others.
+// does that: closes the connection and purges the lane. Telling the others is
+// the third, AnnounceRemovals, after which the removal item goes too.
 
 const removalItem = "gone/"
 
@@ -46,12 +47,12 @@ func RemoveOps(m *Member, why Removal, conds ...table.Cond) []table.Op {
 }
 
 // FinishRemovals does what is left to do for the members of a group that have
-// been removed. When it returns nil, nothing more reaches them.
+// been removed, but for telling the others. When it returns nil, nothing more
+// reaches them.
 func (r *Relay) FinishRemovals(ctx context.Context, group string) error {
-	prefix := GroupItem(group, removalItem)
-	items, err := table.QueryAll(ctx, r.table, table.Query{Partition: prefix.Partition, Prefix: prefix.Sort})
+	items, err := r.removals(ctx, group)
 	if err != nil {
-		return fmt.Errorf("failed to read the removals of a group: %w", err)
+		return err
 	}
 	var errs []error
 	// All connections first: the sooner they are closed, the better.
@@ -65,33 +66,42 @@ func (r *Relay) FinishRemovals(ctx context.Context, group string) error {
 			errs = append(errs, fmt.Errorf("failed to close the connection of a removed member: %w", err))
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
+	for _, it := range items {
+		n, err := r.purgeLane(ctx, it.Attrs["lane"].Str())
+		errs = append(errs, err)
+		r.observe.Dropped(ClassStored, "revoked", n)
+	}
+	return errors.Join(errs...)
+}
+
+// AnnounceRemovals tells the others of members that were connected when they
+// were removed. It comes after FinishRemovals and ends the removal.
+func (r *Relay) AnnounceRemovals(ctx context.Context, group string) error {
+	items, err := r.removals(ctx, group)
+	if err != nil {
 		return err
 	}
 	for _, it := range items {
-		if err := r.finishRemoval(ctx, group, it); err != nil {
-			return err
+		if it.Attrs["conn"].Str() != "" {
+			m := &Member{Group: group, Key: it.Attrs["m"].Str(), Generation: it.Attrs["gen"].Str()}
+			if err := r.announceRemoved(ctx, m); err != nil {
+				return err
+			}
+		}
+		if _, err := r.table.Write(ctx, table.Op{Action: table.Delete, Key: it.Key}); err != nil {
+			return fmt.Errorf("failed to finish a removal: %w", err)
 		}
 	}
 	return nil
 }
 
-func (r *Relay) finishRemoval(ctx context.Context, group string, it table.Item) error {
-	n, err := r.purgeLane(ctx, it.Attrs["lane"].Str())
+func (r *Relay) removals(ctx context.Context, group string) ([]table.Item, error) {
+	prefix := GroupItem(group, removalItem)
+	items, err := table.QueryAll(ctx, r.table, table.Query{Partition: prefix.Partition, Prefix: prefix.Sort})
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("failed to read the removals of a group: %w", err)
 	}
-	r.observe.Dropped(ClassStored, "revoked", n)
-	if it.Attrs["conn"].Str() != "" {
-		m := &Member{Group: group, Key: it.Attrs["m"].Str(), Generation: it.Attrs["gen"].Str()}
-		if err := r.announceRemoved(ctx, m); err != nil {
-			return err
-		}
-	}
-	if _, err := r.table.Write(ctx, table.Op{Action: table.Delete, Key: it.Key}); err != nil {
-		return fmt.Errorf("failed to finish a removal: %w", err)
-	}
-	return nil
+	return items, nil
 }
 
 // announceRemoved tells the others that a removed member is offline, unless it is

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"blindpost/shared/gateway"
 	"blindpost/shared/table"
@@ -126,6 +127,9 @@ func (r *Relay) store(ctx context.Context, l *Letter) (*Member, *entry, Result, 
 		if err != nil || res != "" {
 			return nil, nil, res, err
 		}
+		if e := m.alreadyStored(l); e != nil {
+			return m, e, "", nil
+		}
 		if limit := r.Limits().MailboxCap; limit > 0 && m.stored >= limit {
 			again, err := r.recount(ctx, m)
 			if err != nil {
@@ -147,6 +151,20 @@ func (r *Relay) store(ctx context.Context, l *Letter) (*Member, *entry, Result, 
 		}
 	}
 	return nil, nil, "", fmt.Errorf("failed to store a frame: %w", table.ErrBusy)
+}
+
+// alreadyStored finds out that the letter is a frame which is delivered to us
+// again and which we have stored the first time, before we could finish.
+func (m *Member) alreadyStored(l *Letter) *entry {
+	id := l.Sender.frame
+	if id == "" || m.attrs[lastFrame(l.Sender.lane)].Str() != id {
+		return nil
+	}
+	return &entry{
+		seq:    m.attrs[lastSeq(l.Sender.lane)].Num(),
+		frame:  l.Frame,
+		sender: l.Sender.Member,
+	}
 }
 
 // postStored hands a frame that is in the lane to the connection of an open
@@ -175,13 +193,23 @@ func (r *Relay) postStored(ctx context.Context, m *Member, e *entry) (Result, er
 }
 
 func (r *Relay) sendLive(ctx context.Context, l *Letter) (Result, error) {
-	for range maxTries {
+	polls := 0
+	for range maxTries + openPolls {
 		m, res, err := r.recipient(ctx, l)
 		if err != nil || res != "" {
 			return res, err
 		}
 		if m.Conn == "" || r.front.Gone(m.Conn) {
 			return PeerOffline, nil
+		}
+		if m.connState != connOpen && len(l.Frame.Data) > maxTransientSize {
+			if polls++; polls > openPolls {
+				return PeerOffline, nil
+			}
+			if err := pause(ctx, openPoll); err != nil {
+				return "", err
+			}
+			continue
 		}
 		if m.connState != connOpen {
 			res, err := r.appendLive(ctx, m, l)
@@ -202,8 +230,11 @@ func (r *Relay) sendLive(ctx context.Context, l *Letter) (Result, error) {
 		case err == nil:
 			return Delivered, nil
 		case errors.Is(err, gateway.ErrGone):
-			r.vanished(ctx, m)
-			return PeerOffline, nil
+			again, err := r.replaced(ctx, m)
+			if again {
+				continue
+			}
+			return PeerOffline, err
 		case errors.Is(err, gateway.ErrTooLarge):
 			return TooLarge, nil
 		default:
@@ -216,10 +247,10 @@ func (r *Relay) sendLive(ctx context.Context, l *Letter) (Result, error) {
 // appendLive lets a live frame wait its turn behind the stored ones of a member
 // that is draining.
 func (r *Relay) appendLive(ctx context.Context, m *Member, l *Letter) (Result, error) {
-	if m.transient >= maxTransient || len(l.Frame.Data) > maxTransientSize {
+	if m.transient >= maxTransient {
 		return PeerOffline, nil
 	}
-	e := &entry{frame: l.Frame, sender: l.Sender.Member, conn: m.Conn, live: true}
+	e := &entry{frame: l.Frame, sender: l.Sender.Member, conn: m.Conn, epoch: m.Epoch, live: true}
 	if err := r.append(ctx, m, e, l.Sender); err != nil {
 		return "", err
 	}
@@ -264,13 +295,38 @@ func (r *Relay) notify(ctx context.Context, m *Member, f Frame) (again bool, err
 		return false, nil
 	}
 	if m.connState != connOpen {
-		err := r.append(ctx, m, &entry{frame: f, conn: m.Conn}, nil)
+		err := r.append(ctx, m, &entry{frame: f, conn: m.Conn, epoch: m.Epoch}, nil)
 		return errors.Is(err, table.ErrCondition), err
 	}
 	_, err = r.front.Post(ctx, m.Conn, f.message(0))
 	if errors.Is(err, gateway.ErrGone) {
-		r.vanished(ctx, m)
-		return false, nil
+		return r.replaced(ctx, m)
 	}
 	return false, err
+}
+
+// replaced is called when a post has found the connection of m gone. It reports
+// whether m has another one by now; otherwise m is offline.
+func (r *Relay) replaced(ctx context.Context, m *Member) (bool, error) {
+	now, err := r.GetMember(ctx, m.Group, m.Key)
+	if err != nil {
+		return false, err
+	}
+	if now != nil && now.Conn != "" && now.Conn != m.Conn {
+		return true, nil
+	}
+	r.vanished(ctx, m)
+	return false, nil
+}
+
+// pause waits for a while.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

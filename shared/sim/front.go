@@ -41,6 +41,7 @@ type socket struct {
 	// The model's.
 	lane  string // that the connection has joined with
 	epoch int64
+	joins int
 	view  map[*peer]bool // presence as this connection was told
 	want  map[*peer]bool // presence as it must have been told in the end
 	posts map[*message]int
@@ -165,10 +166,10 @@ func (s *sim) idleLimit() time.Duration {
 	return 120 * time.Second
 }
 
-// unnoticed reports whether the network is gone and it is time for the front to
+// noticeable reports whether the network is gone and it is time for the front to
 // notice.
 func (k *socket) noticeable() bool {
-	return k.vanished && !k.closed && k.busy == nil && len(k.up) == 0 &&
+	return k.vanished && k.open && !k.closed && k.busy == nil && len(k.up) == 0 &&
 		time.Since(k.cutAt) >= k.sim.idleLimit()
 }
 

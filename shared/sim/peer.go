@@ -130,6 +130,10 @@ func (k *socket) send(what string, f *skaldpb.RelayFrame, e *upEvent) {
 		panic(err)
 	}
 	e.kind, e.data, e.what = upFrame, data, what
+	if k.closed && k.sim.plan.mode == oneProcess {
+		k.sim.dropUp(e) // our own server does not read any more
+		return
+	}
 	k.up = append(k.up, e)
 }
 
@@ -188,10 +192,9 @@ func (k *socket) sendAuthorize(list map[*peer]bool) {
 }
 
 func (k *socket) sendPairingStart(ttl uint32) {
-	s, ns := k.sim, k.peer.space
+	ns := k.peer.space
 	w := &window{token: challenge(1<<32 + uint64(len(ns.windows)) + uint64(ns.index)<<16), admitted: make(map[*socket]bool)}
 	ns.windows = append(ns.windows, w)
-	_ = s
 	k.send("PairingStart", &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_PairingStart{
 		PairingStart: &skaldpb.PairingStart{PairingToken: w.token, Ttl: ttl},
 	}}, &upEvent{window: w})

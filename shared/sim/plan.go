@@ -46,7 +46,7 @@ type plan struct {
 	// most is how many faults there are in all.
 	most int
 
-	churn, pairing, revoking int // weights of what peers do
+	churn, pairing, revoking int  // weights of what peers do
 	long                     bool // days pass
 	jumps                    bool // the clock is set
 	expiry                   bool // at the end, namespaces expire

@@ -57,6 +57,8 @@ type sim struct {
 	quick     bool // operations happen at once
 	calm      bool // no faults, no initiative of peers
 	slowPost  bool
+	sweepDue  bool
+	dir       string
 	failure   *Failure
 	hash      uint64
 	trace     *trace

@@ -50,14 +50,15 @@ type facts struct {
 	stale                  bool // a newer connection of the sender had spoken
 	sawFull, sawUnfit      bool // at some step the recipient's lane was full; it could not be sent to
 	sawOffline             bool
+	postGone               bool // a post of the message has found the connection gone
 	sawUnauthorised        bool
 	sawClosedWindow        bool
 	sawNoGroup             bool
 
-	touched  []*peer                 // whose presence this task has changed
-	laneRead map[string]time.Time    // when a lane was last read
-	pushRead map[table.Key]time.Time // when a member was last read
-	paired   bool                    // the register transaction has committed
+	touched   []*peer                 // whose presence this task has changed
+	laneRead  map[string]time.Time    // when a lane was last read
+	pushRead  map[table.Key]time.Time // when a member was last read
+	pushToken string                  // of the member that a push job has read
 }
 
 type verdict uint8

@@ -20,9 +20,9 @@ type ClientConfig struct {
 	// no token, which means no push.
 	Platform    Platform
 	DeviceToken string
-	// PendingTimeout bounds how long Run tries, after pairing, until the agent
-	// authorises the client; default: for ever. Then Run returns the relay's
-	// refusal.
+	// PendingTimeout bounds how long one Run waits, after pairing, until the
+	// agent authorises the client; default: for ever. Then Run returns the
+	// relay's refusal.
 	PendingTimeout time.Duration
 }
 
@@ -31,9 +31,6 @@ type ClientConfig struct {
 type Client struct {
 	m   *member
 	cfg ClientConfig
-
-	// Owned by Run: since when the relay has refused us as not authorised.
-	pendingSince time.Time
 
 	mu          sync.Mutex
 	deviceToken string
@@ -213,7 +210,6 @@ func (c *Client) auth() AuthFunc {
 
 // opened notes that the agent has authorised us.
 func (c *Client) opened(*link) error {
-	c.pendingSince = time.Time{}
 	err := c.m.ledger.update(func(s *State) error {
 		if s.Home.Authorized {
 			return errNothing
@@ -239,10 +235,7 @@ func (c *Client) verdict(err error) error {
 	if home := c.m.ledger.view().Home; home.Authorized {
 		return fmt.Errorf("%w: %w", ErrRevoked, err)
 	}
-	if c.pendingSince.IsZero() {
-		c.pendingSince = time.Now()
-	}
-	if limit := c.cfg.PendingTimeout; limit > 0 && time.Since(c.pendingSince) >= limit {
+	if limit := c.cfg.PendingTimeout; limit > 0 && time.Since(c.m.began) >= limit {
 		return err
 	}
 	return nil

@@ -36,6 +36,9 @@ type fakeRelay struct {
 	// has dealt with them.
 	intercept func(p *fakePeer, f *skaldpb.RelayFrame) bool
 
+	// drop cuts a pairing connection when it is admitted, before its AuthOk.
+	drop bool
+
 	mu         sync.Mutex
 	dials      []time.Time
 	namespaces map[[32]byte]*fakeNamespace
@@ -246,6 +249,10 @@ func (p *fakePeer) admit(auth *skaldpb.Auth, nonce []byte) string {
 		if agent := ns.online[ns.agent]; agent != nil {
 			agent.out <- &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_ClientPaired{ClientPaired: paired}}
 		}
+		if r.drop {
+			go p.ws.CloseNow()
+			return ""
+		}
 		p.out <- ok
 		return ""
 	case "client":
@@ -424,3 +431,9 @@ func (l *pipeListener) Close() error {
 }
 
 func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (r *fakeRelay) namespace(agent *Identity) *fakeNamespace {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.namespaces[agent.Namespace()]
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
@@ -11,8 +12,14 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// writeGrace is how long the reader may find out why writing has failed.
-const writeGrace = time.Second
+// When a connection breaks, reader and writer both notice, and only one of them
+// knows why. writeGrace is how long the reader may take to find a close frame;
+// closedGrace, longer, is how long it waits for the one who closed the
+// connection on this side to say so.
+const (
+	writeGrace  = 500 * time.Millisecond
+	closedGrace = 2 * writeGrace
+)
 
 // link is one admitted connection of an Agent or Client.
 type link struct {
@@ -94,6 +101,9 @@ func (l *link) readLoop() {
 			l.q.push(Fault{Err: err}, 0)
 			continue
 		case err != nil:
+			if errors.Is(err, net.ErrClosed) {
+				sleep(l.ctx, closedGrace)
+			}
 			l.fail(err)
 			return
 		}
@@ -161,8 +171,7 @@ func (l *link) write(frame []byte) error {
 	if err == nil || errors.Is(err, ErrTooLarge) {
 		return err
 	}
-	// The reader may be about to learn why, from a close frame. That tells
-	// whether to come back, so it gets a moment.
+	// A close frame tells whether to come back.
 	l.spawn(func() {
 		sleep(l.ctx, writeGrace)
 		l.fail(err)

@@ -47,6 +47,9 @@ type member struct {
 	// tasks are goroutines that outlive a link, but not Run.
 	tasks sync.WaitGroup
 
+	// began is when Run began; owned by it.
+	began time.Time
+
 	mu       sync.Mutex
 	running  bool
 	link     *link
@@ -118,6 +121,7 @@ func (m *member) run(ctx context.Context) error {
 		return err
 	}
 	defer m.release()
+	m.began = time.Now()
 	q := newEventQueue(m.cfg.QueueSize)
 	var dispatcher sync.WaitGroup
 	dispatcher.Go(func() {

@@ -198,7 +198,7 @@ func (n *Node) frontOptions(cfg Config, ids *ids) server.Options {
 
 // tables puts what dies with the process into memory and the rest into the file.
 func (n *Node) tables(cfg Config) table.Table {
-	t := table.Table(route.New(n.bolt, n.mem, relay.ConnPartition, relay.AddressPartition))
+	t := table.Table(route.New(n.mem, []string{relay.ConnPartition, relay.AddressPartition}, n.bolt))
 	if cfg.Metrics != nil {
 		t = metrics.NewTable(t, cfg.Metrics)
 	}
@@ -262,12 +262,21 @@ func (n *Node) sweep(ctx context.Context) {
 }
 
 func (n *Node) sweepOnce(ctx context.Context) error {
-	n.mem.Sweep(n.now())
-	err := n.Relay.Sweep(ctx)
+	return errors.Join(
+		n.Relay.Sweep(ctx),
+		sweepExpired(ctx, n.mem, n.now()),
+		sweepExpired(ctx, n.bolt, n.now()),
+	)
+}
+
+// sweepExpired gives the space of expired items back.
+func sweepExpired(ctx context.Context, t interface {
+	Sweep(ctx context.Context, now time.Time, max int) (int, error)
+}, now time.Time) error {
 	for {
-		removed, errBolt := n.bolt.Sweep(ctx, n.now(), sweepBatch)
-		if errBolt != nil || removed < sweepBatch {
-			return errors.Join(err, errBolt)
+		removed, err := t.Sweep(ctx, now, sweepBatch)
+		if err != nil || removed < sweepBatch {
+			return err
 		}
 	}
 }

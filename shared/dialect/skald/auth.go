@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"blindpost/shared/dialect/skald/skaldpb"
+	"blindpost/shared/gateway"
 	"blindpost/shared/relay"
 	"blindpost/shared/table"
 )
@@ -85,6 +86,9 @@ func (d *Dialect) authAgent(ctx context.Context, c *relay.Conn, pub []byte) (boo
 		joined, err := d.core.Join(ctx, c, relay.Joining{Member: root})
 		if errors.Is(err, table.ErrCondition) {
 			continue
+		}
+		if errors.Is(err, relay.ErrReplaced) {
+			return false, d.close(ctx, c, gateway.CloseReplaced, "replaced by a newer connection")
 		}
 		if err != nil {
 			return false, err
@@ -166,6 +170,9 @@ func (d *Dialect) authClient(ctx context.Context, c *relay.Conn, a *skaldpb.Auth
 		})
 		if errors.Is(err, table.ErrCondition) {
 			continue
+		}
+		if errors.Is(err, relay.ErrReplaced) {
+			return false, d.close(ctx, c, gateway.CloseReplaced, "replaced by a newer connection")
 		}
 		if err != nil {
 			return false, err

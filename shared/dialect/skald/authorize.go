@@ -45,9 +45,13 @@ func (d *Dialect) authorize(ctx context.Context, c *relay.Conn, a *skaldpb.Autho
 		if err := d.core.FinishRemovals(ctx, c.Group); err != nil {
 			return err
 		}
-		return d.reply(ctx, c, &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_AuthorizeOk{
+		err = d.reply(ctx, c, &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_AuthorizeOk{
 			AuthorizeOk: &skaldpb.AuthorizeOk{Authorized: plan.authorised},
 		}})
+		if err != nil {
+			return err
+		}
+		return d.core.AnnounceRemovals(ctx, c.Group)
 	}
 	return fmt.Errorf("failed to authorise: %w", table.ErrBusy)
 }

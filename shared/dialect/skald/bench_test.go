@@ -61,7 +61,7 @@ func newBench(tb testing.TB) *bench {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = file.Close(context.Background()) })
-	var tbl table.Table = route.New(file, mem.New(time.Now), relay.ConnPartition, relay.AddressPartition)
+	var tbl table.Table = route.New(mem.New(time.Now), []string{relay.ConnPartition, relay.AddressPartition}, file)
 	b := &bench{tb: tb}
 	b.r = relay.New(relay.Options{
 		Table: tbl, Queue: noQueue{}, Front: &sink{}, Pusher: noPush{},

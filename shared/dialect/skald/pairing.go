@@ -15,11 +15,13 @@ import (
 )
 
 // The pairing window of a namespace is one item: the hash of the token, and the
-// connection that has consumed it. The expiry of the item is that of the window.
+// connection that has consumed it, and when it ends: the expiry of the item is
+// that of the window, rounded up to whole seconds.
 const (
 	windowItem = "pairing"
 	windowHash = "h"
 	windowUsed = "u"
+	windowEnd  = "end" // Unix milliseconds
 	attrX25519 = "x25519"
 )
 
@@ -35,6 +37,7 @@ func (d *Dialect) pairingStart(ctx context.Context, c *relay.Conn, p *skaldpb.Pa
 	}
 	ttl := d.pairingTTL(p.GetTtl())
 	hash := sha256.Sum256(p.GetPairingToken())
+	end := d.core.Now().Add(ttl)
 	err = d.core.Table().Transact(ctx, []table.Op{
 		relay.StillCurrent(c),
 		{
@@ -43,8 +46,9 @@ func (d *Dialect) pairingStart(ctx context.Context, c *relay.Conn, p *skaldpb.Pa
 			Set: table.Attrs{
 				"gen":      table.String(self.Generation),
 				windowHash: table.Bytes(hash[:]),
+				windowEnd:  table.Number(end.UnixMilli()),
 			},
-			Expires: d.core.Now().Add(ttl),
+			Expires: end,
 		},
 	})
 	if errors.Is(err, table.ErrCondition) {
@@ -154,7 +158,8 @@ func (d *Dialect) register(ctx context.Context, c *relay.Conn, root *relay.Membe
 			return false, fmt.Errorf("failed to read a pairing window: %w", err)
 		}
 		used := it.Attrs[windowUsed].Str()
-		if it.Attrs["gen"].Str() != root.Generation || (used != "" && used != string(c.ID)) ||
+		open := it.Attrs["gen"].Str() == root.Generation && d.core.Now().UnixMilli() < it.Attrs[windowEnd].Num()
+		if !open || (used != "" && used != string(c.ID)) ||
 			subtle.ConstantTimeCompare(it.Attrs[windowHash].Raw(), hash[:]) != 1 {
 			return false, nil
 		}

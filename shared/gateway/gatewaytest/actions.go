@@ -163,7 +163,8 @@ func testCloseFlushes(s *suite) {
 	}
 }
 
-// wantGone expects that every action on a connection answers ErrGone.
+// wantGone expects that every action on a connection answers ErrGone. (What Gone
+// says is another matter: it waits for Disconnect.)
 func (s *suite) wantGone(id gateway.Conn) {
 	s.Helper()
 	if _, err := s.Front.Post(s.Context(), id, binary("x")); !errors.Is(err, gateway.ErrGone) {
@@ -174,9 +175,6 @@ func (s *suite) wantGone(id gateway.Conn) {
 	}
 	if _, err := s.Front.Stat(s.Context(), id); !errors.Is(err, gateway.ErrGone) {
 		s.Errorf("stat: %v", err)
-	}
-	if s.KnowsEnds && !s.Front.Gone(id) {
-		s.Error("not known to be gone")
 	}
 }
 
@@ -193,7 +191,66 @@ func testAfterClose(s *suite) {
 	if s.KnowsEnds {
 		s.rec.WaitDisconnect(s.T, id)
 		s.wantGone(id)
+		s.wantKnownGone(id)
 	}
+}
+
+// wantKnownGone waits until the front knows that a connection is gone, which it
+// does at the latest when Disconnect has returned.
+func (s *suite) wantKnownGone(id gateway.Conn) {
+	s.Helper()
+	for deadline := time.Now().Add(patience); !s.Front.Gone(id); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.Error("not known to be gone")
+			return
+		}
+	}
+}
+
+// testGoneWaitsForDisconnect: as long as the Disconnect of a connection has not
+// returned, the front does not say that it is gone, for whoever hears that takes
+// the member behind it for offline.
+func testGoneWaitsForDisconnect(s *suite) {
+	if !s.KnowsEnds {
+		return
+	}
+	entered, release := make(chan struct{}), make(chan struct{})
+	s.rec.OnDisconnect = func(context.Context, gateway.DisconnectEvent) error {
+		close(entered)
+		<-release
+		return nil
+	}
+	p, id := s.dial("/")
+	_ = p.ws.CloseNow()
+	<-entered
+	if s.Front.Gone(id) {
+		s.Error("known to be gone before its Disconnect has returned")
+	}
+	if _, err := s.Front.Post(s.Context(), id, binary("x")); !errors.Is(err, gateway.ErrGone) {
+		s.Errorf("post: %v", err)
+	}
+	close(release)
+	s.wantKnownGone(id)
+}
+
+// testFirstWords: what the handler wants to say first arrives first, whoever else
+// posts as soon as that is possible.
+func testFirstWords(s *suite) {
+	s.rec.OnConnect = func(ctx context.Context, e gateway.ConnectEvent) (gateway.ConnectResult, error) {
+		go func() {
+			for {
+				_, err := s.Front.Post(context.WithoutCancel(ctx), e.Conn, binary("later"))
+				if err == nil {
+					return
+				}
+			}
+		}()
+		return gateway.ConnectResult{First: []gateway.Message{binary("first"), {Data: []byte("second"), Text: true}}}, nil
+	}
+	p, _ := s.dial("/")
+	p.want(false, "first")
+	p.want(true, "second")
+	p.want(false, "later")
 }
 
 func testCloseWhileHandling(s *suite) {

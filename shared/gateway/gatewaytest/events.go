@@ -193,9 +193,7 @@ func testPeerCloses(s *suite) {
 	if len(s.rec.WaitFrames(s.T, id, 1)) != 1 {
 		s.Error("the frame before the close was lost")
 	}
-	if !s.Front.Gone(id) {
-		s.Error("not known to be gone")
-	}
+	s.wantKnownGone(id)
 }
 
 func testPeerVanishes(s *suite) {
@@ -207,9 +205,7 @@ func testPeerVanishes(s *suite) {
 	if e := s.rec.WaitDisconnect(s.T, id); s.CloseCodes && e.Code != gateway.CloseAbnormal {
 		s.Errorf("disconnect says %d %q", e.Code, e.Reason)
 	}
-	if !s.Front.Gone(id) {
-		s.Error("not known to be gone")
-	}
+	s.wantKnownGone(id)
 }
 
 // testDisconnectLast lets the peer vanish while a frame is handled; the recorder

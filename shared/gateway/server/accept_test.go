@@ -267,8 +267,7 @@ func TestMaxConns(t *testing.T) {
 	if n := len(rec.WaitConnects(t, 2)); n != 2 {
 		t.Errorf("%d connects", n)
 	}
-	a.send(clientClose(1000, ""))
-	a.leave(1000)
+	a.goAway(1000)
 	// The place is free when Disconnect has returned, a moment later.
 	rec.WaitDisconnect(t, rec.WaitConnects(t, 2)[0])
 	for start := time.Now(); ; {

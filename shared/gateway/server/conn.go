@@ -55,6 +55,7 @@ type conn struct {
 	writing  bool          // a write goroutine runs
 	peerDone bool          // the peer's close frame has come
 	out      *block        // whole frames that wait for the write goroutine
+	answer   int           // bytes of the HTTP answer at the start of out
 	queued   int           // bytes in out and in the hands of the write goroutine
 	drained  chan struct{} // closed when the write goroutine ends, if someone waits
 	cutTimer *time.Timer   // runs while closing
@@ -84,7 +85,8 @@ func (c *conn) setStateLocked(s connState) {
 }
 
 // accept makes the connection open for posts. The HTTP answer is the first thing
-// in the queue, so that nothing can overtake it.
+// in the queue, so that nothing can overtake it, and then come the first words
+// of the handler.
 func (c *conn) accept(res gateway.ConnectResult, answer []byte) {
 	c.in.limit = c.srv.o.ReadLimit
 	if res.ReadLimit > 0 {
@@ -97,7 +99,11 @@ func (c *conn) accept(res gateway.ConnectResult, answer []byte) {
 	defer c.mu.Unlock()
 	c.out = c.out.withRoom(len(answer))
 	c.out.b = append(c.out.b, answer...)
+	c.answer = len(answer)
 	c.addQueuedLocked(len(answer))
+	for _, m := range res.First {
+		c.appendMessageLocked(m)
+	}
 	c.setStateLocked(stateOpen)
 }
 
@@ -169,12 +175,7 @@ func (c *conn) peerClosed(code gateway.CloseCode, reason string) {
 // dropped; the close frame has a small chance behind what is being written.
 func (c *conn) slowLocked() {
 	c.srv.o.Observer.SlowReader()
-	if c.nc == nil {
-		// The HTTP answer is in the queue; without it a close frame is noise.
-		c.failLocked(gateway.CloseSlowReader, "slow reader")
-		return
-	}
-	c.dropLocked()
+	c.dropLocked(c.answer) // without that a close frame is noise
 	c.marks.unpinged = nil
 	c.closeLocked(gateway.CloseSlowReader, "slow reader")
 }
@@ -192,7 +193,7 @@ func (c *conn) failLocked(code gateway.CloseCode, reason string) {
 	}
 	c.causeLocked(code, reason)
 	c.setStateLocked(stateDead)
-	c.dropLocked()
+	c.dropLocked(0)
 	c.abortLocked()
 }
 
@@ -243,10 +244,11 @@ func (c *conn) finish(polite bool) {
 	c.awaitWriter()
 	c.in.release()
 	c.srv.wheel.remove(c)
-	c.srv.conns.remove(c)
 	if err := c.srv.disconnect(gateway.DisconnectEvent{Conn: c.id, Code: why.code, Reason: why.reason, At: time.Now()}); err != nil {
 		c.srv.o.Logger.Warn("failed to handle disconnect", "conn", string(c.id), "error", err)
 	}
+	// Only now: a connection that is known may still have its Disconnect to come.
+	c.srv.conns.remove(c)
 	c.srv.o.Observer.Closed(why.code)
 	c.srv.gate.leave()
 }

@@ -39,9 +39,8 @@ func (s *Server) Stat(_ context.Context, id gateway.Conn) (gateway.Stat, error) 
 	}, nil
 }
 
-// Gone implements [gateway.Front]. The server knows all its connections, so an
-// unknown id is gone.
+// Gone implements [gateway.Front]. The server knows all its connections until
+// their Disconnect has returned, so an unknown id is gone.
 func (s *Server) Gone(id gateway.Conn) bool {
-	c := s.conns.get(id)
-	return c == nil || c.state() > stateOpen
+	return s.conns.get(id) == nil
 }

@@ -122,8 +122,7 @@ func TestPanics(t *testing.T) {
 			p.send(clientPong(p.wantPing()))
 			p.leave(gateway.CloseInternal)
 		case "disconnect":
-			p.send(clientClose(1000, ""))
-			p.leave(1000)
+			p.goAway(1000)
 		}
 		rec.WaitDisconnect(t, id)
 	}

@@ -10,7 +10,9 @@ const (
 	// readBlock is the buffer of a connection with traffic.
 	readBlock = 16 << 10
 	// idleBytes is the buffer of a connection without: inside its struct, and
-	// large enough for a pong that confirms (6 bytes of header, 8 of payload).
+	// large enough for a pong that confirms (6 bytes of header, 8 of payload). A
+	// longer message costs a second read when it comes alone; that was 5 % of the
+	// CPU time of BenchmarkEchoRoundTrip, and nothing where messages are pipelined.
 	idleBytes = 16
 )
 

@@ -160,6 +160,14 @@ func (p *rawPeer) leave(code gateway.CloseCode) {
 	p.wantEOF()
 }
 
+// goAway closes, and expects that to be answered.
+func (p *rawPeer) goAway(code gateway.CloseCode) {
+	p.t.Helper()
+	p.send(clientClose(code, ""))
+	p.wantClose(code)
+	p.wantEOF()
+}
+
 // masked is a client's frame; first is its first byte (FIN, RSV, opcode).
 func masked(first byte, payload []byte) []byte {
 	b := maskedHeader(first, uint64(len(payload)))

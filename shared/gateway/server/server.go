@@ -80,6 +80,7 @@ func (s *Server) Handle(h gateway.Handler) {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
+	defer l.Close()
 	var err error
 	if s.o.TLS != nil {
 		err = s.http.ServeTLS(corkListener{l}, "", "")

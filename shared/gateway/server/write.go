@@ -24,10 +24,6 @@ func (c *conn) post(m gateway.Message) (gateway.Outcome, error) {
 		}
 		return 0, gateway.ErrTooLarge
 	}
-	op := ws.OpBinary
-	if m.Text {
-		op = ws.OpText
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state() != stateOpen {
@@ -37,13 +33,21 @@ func (c *conn) post(m gateway.Message) (gateway.Outcome, error) {
 		c.slowLocked()
 		return 0, gateway.ErrGone
 	}
+	c.appendMessageLocked(m)
+	c.kickLocked()
+	return gateway.Pending, nil
+}
+
+func (c *conn) appendMessageLocked(m gateway.Message) {
+	op := ws.OpBinary
+	if m.Text {
+		op = ws.OpText
+	}
 	c.appendLocked(op, m.Data)
 	if m.Mark != 0 {
 		c.marks.unpinged = append(c.marks.unpinged, m.Mark)
 	}
-	c.kickLocked()
 	c.srv.o.Observer.FrameOut(len(m.Data))
-	return gateway.Pending, nil
 }
 
 // control queues a ping or a pong. A peer that makes us answer and does not read
@@ -74,10 +78,15 @@ func (c *conn) addQueuedLocked(n int) {
 	c.srv.o.Observer.Buffered(n)
 }
 
-// dropLocked forgets what no one has begun to write.
-func (c *conn) dropLocked() {
-	if c.out != nil {
-		c.addQueuedLocked(-len(c.out.b))
+// dropLocked forgets what no one has begun to write, but for the first keep
+// bytes.
+func (c *conn) dropLocked(keep int) {
+	if c.out == nil {
+		return
+	}
+	c.addQueuedLocked(keep - len(c.out.b))
+	c.out.b = c.out.b[:keep]
+	if keep == 0 {
 		c.out.release()
 		c.out = nil
 	}
@@ -103,7 +112,7 @@ func (c *conn) takeLocked() (b *block, final bool) {
 	if c.pingDueLocked() {
 		c.pingLocked()
 	}
-	b, c.out = c.out, nil
+	b, c.out, c.answer = c.out, nil, 0
 	return b, c.state() == stateClosing
 }
 

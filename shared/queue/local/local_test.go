@@ -265,8 +265,9 @@ func TestDelayedJobsAreCheap(t *testing.T) {
 	if perJob > 128 {
 		t.Errorf("a delayed job costs %d bytes", perJob)
 	}
-	if more := runtime.NumGoroutine() - goroutines; more != 0 {
-		t.Errorf("%d goroutines for delayed jobs", more)
+	// Goroutines of earlier tests may still come to their end meanwhile.
+	if more := runtime.NumGoroutine() - goroutines; more > 0 || q.Stats().Workers != 0 {
+		t.Errorf("%d goroutines for delayed jobs, %d of them workers", more, q.Stats().Workers)
 	}
 	wantClose(t, q)
 }

@@ -3,7 +3,7 @@
 //
 // It keeps the contract of package queue for as long as the process lives;
 // jobs that wait are gone when it ends. Whoever sends a job must be able to
-// find the work again at start (the sweeper does).
+// find the work again at start.
 //
 // A job that waits for its time costs an entry in a heap, about 100 bytes plus
 // its body; one timer serves all of them. Workers are goroutines that are

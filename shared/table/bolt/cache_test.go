@@ -119,7 +119,7 @@ func TestCacheNeverGoesBack(t *testing.T) {
 	for _, bytes := range []int{1 << 20, 64 * 100} { // the second holds an item or none per shard
 		t.Run(fmt.Sprint(bytes), func(t *testing.T) {
 			tbl := temporary(t, Options{CacheBytes: bytes})
-			const keys, rounds = 8, 250
+			const keys, rounds = 8, 100
 			for i := range keys {
 				mustWrite(t, tbl, table.Op{Action: table.Put, Key: key(i), Set: table.Attrs{"n": table.Number(0)}})
 			}
@@ -144,7 +144,7 @@ func TestCacheNeverGoesBack(t *testing.T) {
 				})
 			}
 			hits := atomic.Int64{}
-			for r := range 4 {
+			for r := range 2 {
 				readers.Go(func() {
 					var last [keys]int64
 					see := func(how string, i int, n, atLeast int64) {

@@ -3,9 +3,9 @@
 // package table does except durability. It is meant for what is worthless after
 // a restart, such as the records of open connections, and for tests.
 //
-// Items are held encoded, about as large as their content: 100,000 connection
-// records of 200 bytes take about 35 MB. Expired items are absent at once; their memory is
-// given back little by little by the writes that come later, or by [Table.Sweep].
+// Items are held encoded and take about 130 bytes beside their content. Expired
+// items are absent at once; their memory is given back little by little by the
+// writes that come later, or by [Table.Sweep].
 package mem
 
 import (
@@ -30,21 +30,22 @@ type Table struct {
 	now func() time.Time
 
 	mu      sync.RWMutex
-	items   *btree.Map[string, string] // storage key to encoded item
+	items   map[string]string // storage key to encoded item
+	order   btree.Set[string] // the keys of items
 	scratch []byte
 	sweeper sweeper
 }
 
 // New makes an empty table that takes the time from now.
 func New(now func() time.Time) *Table {
-	return &Table{now: now, items: btree.NewMap[string, string](0)}
+	return &Table{now: now, items: make(map[string]string)}
 }
 
 // Len returns the number of items that take memory, expired ones included.
 func (t *Table) Len() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.items.Len()
+	return len(t.items)
 }
 
 // separator stands between partition and sort key. It is no part of either, as
@@ -62,9 +63,10 @@ func (t *Table) Get(ctx context.Context, k table.Key) (table.Item, error) {
 	if err := k.Validate(); err != nil {
 		return table.Item{}, err
 	}
-	key := storageKey(k)
+	var buf [256]byte
+	key := append(append(append(buf[:0], k.Partition...), separator...), k.Sort...)
 	t.mu.RLock()
-	enc, ok := t.items.Get(key)
+	enc, ok := t.items[string(key)]
 	t.mu.RUnlock()
 	if !ok {
 		return table.Item{}, table.ErrNotFound
@@ -95,7 +97,7 @@ func (t *Table) Query(ctx context.Context, q table.Query) (table.Page, error) {
 	size := 0
 
 	t.mu.RLock()
-	t.items.Ascend(partition+max(q.Prefix, q.After), func(key, enc string) bool {
+	t.order.Ascend(partition+max(q.Prefix, q.After), func(key string) bool {
 		sort, ok := strings.CutPrefix(key, partition)
 		if !ok || !strings.HasPrefix(sort, q.Prefix) || (q.Before != "" && sort >= q.Before) {
 			return false
@@ -107,6 +109,7 @@ func (t *Table) Query(ctx context.Context, q table.Query) (table.Page, error) {
 			page.More = true
 			return false
 		}
+		enc := t.items[key]
 		size += len(enc)
 		page.Next = sort
 		if !expired(enc, now) {
@@ -146,7 +149,7 @@ func (t *Table) Write(ctx context.Context, op table.Op) (table.Item, error) {
 	old, next, err := t.evaluate(&p, key, now)
 	if err == nil {
 		t.store(key, next)
-		t.sweeper.step(t.items, now, 1)
+		t.sweepSome(now, 1)
 	}
 	t.mu.Unlock()
 
@@ -190,13 +193,13 @@ func (t *Table) Transact(ctx context.Context, ops []table.Op) error {
 	for i := range news {
 		t.store(keys[i], news[i])
 	}
-	t.sweeper.step(t.items, now, len(ops))
+	t.sweepSome(now, len(ops))
 	return nil
 }
 
 // evaluate returns the stored encoding and the one to store, "" for none.
 func (t *Table) evaluate(p *table.Prepared, key string, now time.Time) (old, next string, err error) {
-	old, _ = t.items.Get(key)
+	old = t.items[key]
 	if p.Action() == table.Check {
 		return old, old, table.CheckEncoded(p, old, now)
 	}
@@ -215,9 +218,21 @@ const maxScratch = 64 << 10
 
 func (t *Table) store(key, enc string) {
 	if enc == "" {
-		t.items.Delete(key)
-	} else {
-		t.items.Set(key, enc)
+		t.remove(key)
+		return
+	}
+	before := len(t.items)
+	t.items[key] = enc
+	if len(t.items) > before {
+		t.order.Insert(key)
+	}
+}
+
+func (t *Table) remove(key string) {
+	before := len(t.items)
+	delete(t.items, key)
+	if len(t.items) < before {
+		t.order.Delete(key)
 	}
 }
 

@@ -3,8 +3,6 @@ package mem
 import (
 	"context"
 	"time"
-
-	"github.com/tidwall/btree"
 )
 
 // Expired items are found by walking over all of them, again and again, a few
@@ -18,38 +16,39 @@ const (
 	sweepChunk = 64
 )
 
-// sweeper walks over the items. The lock of the table guards it.
+// sweeper is where the walk is. The lock of the table guards it.
 type sweeper struct {
 	debt int    // items to walk over because of earlier writes
 	hand string // storage key where the next walk begins
 }
 
-// step is called for each write; the work comes in chunks.
-func (s *sweeper) step(items *btree.Map[string, string], now time.Time, writes int) {
+// sweepSome is called with the number of writes; the work comes in chunks.
+func (t *Table) sweepSome(now time.Time, writes int) {
+	s := &t.sweeper
 	s.debt += writes * sweepRatio
 	for s.debt >= sweepChunk {
 		s.debt -= sweepChunk
-		s.hand, _ = removeExpired(items, s.hand, now, sweepChunk)
+		s.hand, _ = t.removeExpired(s.hand, now, sweepChunk)
 	}
 }
 
 // removeExpired looks at up to n items from the key from on. It returns the key
 // to go on at, "" after the last one, and how many items it removed.
-func removeExpired(items *btree.Map[string, string], from string, now time.Time, n int) (next string, removed int) {
+func (t *Table) removeExpired(from string, now time.Time, n int) (next string, removed int) {
 	var dead []string
-	items.Ascend(from, func(key, enc string) bool {
+	t.order.Ascend(from, func(key string) bool {
 		if n == 0 {
 			next = key
 			return false
 		}
 		n--
-		if expired(enc, now) {
+		if expired(t.items[key], now) {
 			dead = append(dead, key)
 		}
 		return true
 	})
 	for _, key := range dead {
-		items.Delete(key)
+		t.remove(key)
 	}
 	return next, len(dead)
 }
@@ -70,7 +69,7 @@ func (t *Table) Sweep(ctx context.Context, now time.Time, max int) (int, error) 
 			return total, err
 		}
 		t.mu.Lock()
-		next, removed := removeExpired(t.items, from, now, max)
+		next, removed := t.removeExpired(from, now, max)
 		t.mu.Unlock()
 		total += removed
 		if next == "" {

@@ -34,11 +34,11 @@ type peer struct {
 	deaf  atomic.Bool               // answers no ping
 	watch func(*skaldpb.RelayFrame) // if set, is given every frame as it is read, in the reader's goroutine
 
-	mu     sync.Mutex
-	inbox  []event
-	news   chan struct{} // has a token when inbox has grown or pinged has changed
-	pinged bool          // a ping came after the last Message
-	pings  int
+	mu    sync.Mutex
+	inbox []event
+	news  chan struct{} // has a token when inbox has grown or a ping has come
+	owed  bool          // no ping has come since the last Message
+	pings int
 }
 
 // event is a frame, or the end of the connection.
@@ -97,23 +97,19 @@ func (p *peer) put(e event) {
 	p.mu.Lock()
 	p.inbox = append(p.inbox, e)
 	if e.frame.GetMessage() != nil {
-		p.pinged = false
+		p.owed = true
 	}
 	p.mu.Unlock()
 	p.wake()
 }
 
-// pinged is called by the reader for each ping.
-func (p *peer) pingedNow() {
+// onPing is called by the reader for each ping, and says whether to answer it.
+func (p *peer) onPing(context.Context, []byte) bool {
 	p.mu.Lock()
-	p.pinged = true
+	p.owed = false
 	p.pings++
 	p.mu.Unlock()
 	p.wake()
-}
-
-func (p *peer) onPing(context.Context, []byte) bool {
-	p.pingedNow()
 	return !p.deaf.Load()
 }
 

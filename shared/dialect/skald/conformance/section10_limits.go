@@ -26,7 +26,7 @@ var section10 = []story{
 	{name: "Section10_LiveFrame", tell: section10Live, needs: carries(maxLiveFrame + 1)},
 	{name: "Section10_OnlyLiveMessagesMayBeLong", tell: section10OnlyLive, needs: carries(maxFrame + 1)},
 	{name: "Section10_LimitsAreSettings", tell: section10Settings,
-		own: &Settings{MessagesPerMinute: plenty, ConnectionsPerIP: plenty, MailboxCap: 3, MaxFrame: 1000, MaxLiveFrame: 2000}},
+		own: &Settings{MessagesPerMinute: plenty, ConnectionsPerIP: plenty, MailboxCap: 3, MaxFrame: 4 << 10, MaxLiveFrame: 8 << 10}},
 	{name: "Section10_QueueFull", tell: section10QueueFull},
 	{name: "Section10_MessagesPerConnection", tell: section10Messages, own: &Settings{ConnectionsPerIP: plenty}},
 	{name: "Section10_ConnectionsPerIP", tell: section10Connections, own: &Settings{}},
@@ -147,7 +147,7 @@ func section10Settings(t *testing.T, r *relay) {
 	h := r.home(t)
 	agent := h.dialAgent()
 	ph := h.phone(agent)
-	ms := []parcel{r.parcel("small"), r.parcel("all that fits").grown(1000), r.parcel("third")}
+	ms := []parcel{r.parcel("small"), r.parcel("all that fits").grown(4 << 10), r.parcel("third")}
 	for _, m := range ms {
 		agent.send(m.to(ph.key))
 	}
@@ -156,10 +156,10 @@ func section10Settings(t *testing.T, r *relay) {
 	agent.wantError("queue_full")
 	p := ph.dialSeen(agent)
 	p.wantMessages(h.agent, ms...)
-	live := r.liveParcel("live").grown(2000)
+	live := r.liveParcel("live").grown(8 << 10)
 	agent.send(live.to(ph.key))
 	p.wantMessage(h.agent, live)
-	p.send(r.parcel("too long").grown(1001).to(h.agent.key))
+	p.send(r.parcel("too long").grown(4<<10 + 1).to(h.agent.key))
 	p.wantError("payload_too_large")
 	p.wantStaysOrGoes()
 }

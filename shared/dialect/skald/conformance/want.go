@@ -194,7 +194,7 @@ func (p *peer) wantNothing() { p.t.Helper(); p.list() }
 func (p *peer) wantConfirmed() {
 	p.t.Helper()
 	if p.r.KnowsDelivery {
-		if err := p.await(patience, func() bool { return p.pinged }); err != nil {
+		if err := p.await(patience, func() bool { return !p.owed }); err != nil {
 			p.t.Fatalf("%s wants a ping after the messages: %v", p.name, err)
 		}
 	}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"blindpost/shared/bench"
+)
+
+// benchSettings are the flags of `blindpost bench`.
+type benchSettings struct {
+	cfg     bench.Config
+	json    bool
+	short   bool
+	dir     string // for the databases of the relays
+	profile string // folder, "" is off
+}
+
+// parseBench reads the flags. For --help it prints them to out and returns
+// flag.ErrHelp.
+func parseBench(args []string, out io.Writer) (benchSettings, error) {
+	var s benchSettings
+	var only listValue
+	d := bench.Default()
+	f := flag.NewFlagSet("blindpost bench", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.BoolVar(&s.short, "short", false, "take less than a minute")
+	f.BoolVar(&s.json, "json", false, "print one JSON object instead of a table")
+	f.Var(&only, "only", "`parts` to run, separated by commas: "+strings.Join(bench.Parts(), ", ")+"; live, auth and idle name both of a kind")
+	f.StringVar(&s.dir, "dir", "", "`folder` for the database of the relay; it should be on the disk that is to be measured (default: one for temporary files that is not in memory)")
+	f.StringVar(&s.profile, "profile", "", "`folder` for processor and memory profiles of the relay, one each per measurement")
+	measure := f.Duration("measure", d.Measure, "`time` that one measurement takes")
+	f.IntVar(&d.MessageBytes, "message-bytes", d.MessageBytes, "`bytes` of ciphertext in a message")
+	f.IntVar(&d.Burst, "burst", d.Burst, "`messages` that one pair sends at a time while latency is measured")
+	f.IntVar(&d.Senders, "senders", d.Senders, "`agents` that write stored messages, each to one client")
+	f.Usage = func() {}
+	switch err := f.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(out, "Usage: blindpost bench [flags]\n\n"+
+			"Starts relays of its own and measures them. What it prints depends on the\n"+
+			"machine, and on what else runs there.\n\n")
+		f.SetOutput(out)
+		f.PrintDefaults()
+		return s, flag.ErrHelp
+	case err != nil:
+		return s, err
+	case f.NArg() > 0:
+		return s, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	s.cfg = bench.Default()
+	if s.short {
+		s.cfg = bench.Short()
+	}
+	f.Visit(func(fl *flag.Flag) {
+		if fl.Name == "measure" {
+			s.cfg.Measure = *measure
+		}
+	})
+	s.cfg.Only = only
+	s.cfg.MessageBytes, s.cfg.Burst, s.cfg.Senders = d.MessageBytes, d.Burst, d.Senders
+	return s, s.cfg.Check()
+}
+
+// runBench measures relays that it starts from its own executable.
+func runBench(ctx context.Context, e env, args []string) int {
+	s, err := parseBench(args, e.stdout)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintf(e.stderr, "blindpost bench: %v\n", err)
+		return 2
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		fmt.Fprintf(e.stderr, "blindpost bench: failed to find the executable: %v\n", err)
+		return 1
+	}
+	if err := measureAndReport(ctx, e, s, benchExecutable{path: exe}); err != nil {
+		fmt.Fprintf(e.stderr, "blindpost bench: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+// benchFiles is what a process needs of open files beside its connections.
+const benchFiles = 256
+
+func measureAndReport(ctx context.Context, e env, s benchSettings, exe benchExecutable) error {
+	if err := raiseFileLimit(uint64(s.cfg.Connections() + benchFiles)); err != nil {
+		return err
+	}
+	dir, inMemory, err := benchFolder(s.dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // each relay has removed what it had there
+	if s.profile != "" {
+		if err := os.MkdirAll(s.profile, 0o755); err != nil {
+			return fmt.Errorf("failed to make the folder for profiles: %w", err)
+		}
+	}
+	// The generator shall not be what is slow: it may use memory.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	begin := time.Now()
+	s.cfg.Progress = func(what string) {
+		fmt.Fprintf(e.stderr, "%4.0f s  %s\n", time.Since(begin).Seconds(), what)
+	}
+	l := benchLauncher{exe: exe, dir: dir, profile: s.profile, environ: e.environ}
+	report, err := bench.Run(ctx, s.cfg, l.start)
+	if err != nil {
+		return err
+	}
+	m := benchMachine{
+		Version: buildInfo().Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+		CPUs: runtime.GOMAXPROCS(0), Date: begin.UTC().Format(time.RFC3339), InMemory: inMemory,
+	}
+	if s.json {
+		return printBenchJSON(e.stdout, m, s, report)
+	}
+	return printBenchTable(e.stdout, m, s.cfg, report)
+}
+
+// benchMachine is where was measured, and what.
+type benchMachine struct {
+	Version, Go, OS, Arch string
+	CPUs                  int
+	Date                  string
+	InMemory              bool // the database was not on a disk
+}
+
+// printBenchJSON prints one object: the numbers, and what is needed to compare
+// them with others.
+func printBenchJSON(w io.Writer, m benchMachine, s benchSettings, r bench.Report) error {
+	object := map[string]any{
+		"version": m.Version, "go": m.Go, "os": m.OS, "arch": m.Arch, "cpus": m.CPUs, "date": m.Date,
+		"database_in_memory": m.InMemory, "short": s.short, "measure_s": s.cfg.Measure.Seconds(),
+		"message_bytes": s.cfg.MessageBytes, "burst": s.cfg.Burst, "senders": s.cfg.Senders,
+	}
+	for k, v := range r {
+		object[string(k)] = v
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(object); err != nil {
+		return fmt.Errorf("failed to print the result: %w", err)
+	}
+	return nil
+}

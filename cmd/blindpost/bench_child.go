@@ -1,0 +1,298 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"blindpost/shared/bench"
+)
+
+// benchExecutable is how to run this binary again. before goes before the
+// arguments, environ is added to the environment; both are for tests, in which
+// the binary is another one.
+type benchExecutable struct {
+	path    string
+	before  []string
+	environ []string
+}
+
+// benchLauncher starts relays in processes of their own.
+type benchLauncher struct {
+	exe     benchExecutable
+	dir     string
+	profile string
+	environ []string
+}
+
+const (
+	// benchReady is how long a relay may take to start, benchStop to end.
+	benchReady = 20 * time.Second
+	benchStop  = 15 * time.Second
+	// benchTries: a port that was free may be taken when the relay wants it.
+	benchTries = 3
+)
+
+// benchChild is a relay in another process.
+type benchChild struct {
+	cmd     *exec.Cmd
+	dir     string
+	target  bench.Target
+	metrics string // address
+	profile string
+	said    *benchTail
+	exited  chan struct{} // closed when the process has ended
+	err     error         // why, set before
+}
+
+var _ bench.Relay = (*benchChild)(nil)
+
+// start is a bench.Launcher. The relay dies with ctx and, where the system can do
+// that, with this process.
+func (l benchLauncher) start(ctx context.Context, plain bool) (bench.Relay, error) {
+	var err error
+	for range benchTries {
+		var c *benchChild
+		if c, err = l.startOnce(ctx, plain); err == nil {
+			return c, nil
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, fmt.Errorf("failed to start a relay: %w", err)
+}
+
+func (l benchLauncher) startOnce(ctx context.Context, plain bool) (*benchChild, error) {
+	ports, err := freePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(l.dir, "relay-")
+	if err != nil {
+		return nil, fmt.Errorf("failed to make a data folder: %w", err)
+	}
+	c := &benchChild{
+		dir: dir, metrics: ports[1], profile: l.profile, said: &benchTail{}, exited: make(chan struct{}),
+		target: bench.Target{Addr: ports[0], Host: "localhost"},
+	}
+	c.cmd = exec.CommandContext(ctx, l.exe.path, append(append([]string{}, l.exe.before...), c.args(plain)...)...)
+	c.cmd.Env = append(withoutSettings(l.environ), l.exe.environ...)
+	c.cmd.Stdout, c.cmd.Stderr = c.said, c.said
+	c.cmd.WaitDelay = benchStop
+	dieWithParent(c.cmd)
+	if err := c.run(); err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, err
+	}
+	if err := c.ready(ctx, plain); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+// args are those of a relay with an empty database and no limits, whose
+// certificate is its own.
+func (c *benchChild) args(plain bool) []string {
+	args := []string{
+		"serve", "--listen", c.target.Addr, "--metrics-listen", c.metrics, "--data-dir", c.dir,
+		"--log-level", "warn", "--shutdown-spread", "0s",
+		"--connections-per-ip", "0", "--messages-per-minute", "0", "--control-frames-per-minute", "0", "--mailbox-cap", "0",
+	}
+	if plain {
+		args = append(args, "--behind-proxy", "127.0.0.1/32")
+	}
+	if c.profile != "" {
+		args = append(args, "--pprof=true")
+	}
+	return args
+}
+
+// run starts the process and has a goroutine wait for it. That goroutine keeps
+// its thread: Linux kills the child when the thread that started it ends.
+func (c *benchChild) run() error {
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := c.cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		c.err = c.cmd.Wait()
+		close(c.exited)
+	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("failed to start %s: %w", filepath.Base(c.cmd.Path), err)
+	}
+	return nil
+}
+
+// ready waits until the relay says that it is.
+func (c *benchChild) ready(ctx context.Context, plain bool) error {
+	ctx, cancel := context.WithTimeout(ctx, benchReady)
+	defer cancel()
+	for {
+		err := c.askReady(ctx, plain)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-c.exited:
+			return errors.New("it has ended at once")
+		case <-ctx.Done():
+			return fmt.Errorf("it does not become ready: %w", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func (c *benchChild) askReady(ctx context.Context, plain bool) error {
+	scheme, t := "http", &http.Transport{DisableKeepAlives: true}
+	if !plain {
+		var err error
+		if c.target.TLS, err = pinCertificate(filepath.Join(c.dir, tlsFolder, selfSignedPublic)); err != nil {
+			return err
+		}
+		scheme, t.TLSClientConfig = "https", c.target.TLS
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+c.target.Addr+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := (&http.Client{Transport: t}).Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d", resp.StatusCode)
+	}
+	return nil
+}
+
+// pinCertificate makes a TLS configuration that takes the certificate in a file and no
+// other: as good as checking its signature, and the generator is to be cheap.
+func pinCertificate(name string) (*tls.Config, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return nil, errors.New("the certificate of the relay cannot be read")
+	}
+	want, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		ServerName:         "localhost",
+		MinVersion:         tls.VersionTLS13,
+		InsecureSkipVerify: true, // in favour of:
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if !s.PeerCertificates[0].Equal(want) {
+				return errors.New("the relay shows another certificate")
+			}
+			return nil
+		},
+		DynamicRecordSizingDisabled: true,
+	}, nil
+}
+
+// Target implements bench.Relay.
+func (c *benchChild) Target() bench.Target { return c.target }
+
+// Usage implements bench.Relay.
+func (c *benchChild) Usage() (bench.Usage, bool) { return processUsage(c.cmd.Process.Pid) }
+
+// Stop implements bench.Relay. A relay that has ended by itself, or does not end
+// well, is an error, with the last that it has said.
+func (c *benchChild) Stop() error {
+	alone := false
+	select {
+	case <-c.exited:
+		alone = true
+	default:
+		if c.cmd.Process.Signal(syscall.SIGTERM) != nil {
+			_ = c.cmd.Process.Kill()
+		}
+		select {
+		case <-c.exited:
+		case <-time.After(benchStop):
+			_ = c.cmd.Process.Kill()
+			<-c.exited
+		}
+	}
+	err := os.RemoveAll(c.dir)
+	if alone || c.err != nil {
+		err = errors.Join(fmt.Errorf("the relay has ended (%v) and said: %q", c.cmd.ProcessState, c.said.String()), err)
+	}
+	return err
+}
+
+// freePorts finds loopback addresses that nobody listens on.
+func freePorts(n int) ([]string, error) {
+	var out []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("failed to find a free port: %w", err)
+		}
+		defer l.Close()
+		out = append(out, l.Addr().String())
+	}
+	return out, nil
+}
+
+// withoutSettings is an environment without the variables that set up a relay.
+func withoutSettings(environ []string) []string {
+	var out []string
+	for _, kv := range environ {
+		if !strings.HasPrefix(kv, envPrefix+"_") {
+			out = append(out, kv)
+		}
+	}
+	return out
+}
+
+// benchTail keeps the end of what is written to it.
+type benchTail struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+const benchTailBytes = 4 << 10
+
+var _ io.Writer = (*benchTail)(nil)
+
+func (t *benchTail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.b = append(t.b, p...)
+	if over := len(t.b) - benchTailBytes; over > 0 {
+		t.b = t.b[:copy(t.b, t.b[over:])]
+	}
+	return len(p), nil
+}
+
+func (t *benchTail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.b)
+}

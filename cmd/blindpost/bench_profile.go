@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// Measuring implements bench.Relay: it takes profiles of the relay, if that is
+// wanted: of its processor time for as long as the measurement is expected to
+// take, and of its memory when it is over.
+func (c *benchChild) Measuring(what string, expect time.Duration) (done func()) {
+	if c.profile == "" {
+		return func() {}
+	}
+	var wg sync.WaitGroup
+	if seconds := int(expect / time.Second); seconds > 0 {
+		wg.Go(func() { c.fetch(fmt.Sprintf("profile?seconds=%d", seconds), what+".cpu.pprof") })
+	}
+	return func() {
+		wg.Wait()
+		c.fetch("heap", what+".heap.pprof")
+	}
+}
+
+// fetch gets a profile. One that is missing is no reason to stop measuring.
+func (c *benchChild) fetch(query, name string) {
+	if err := c.tryFetch(query, filepath.Join(c.profile, name)); err != nil {
+		fmt.Fprintf(c.said, "no profile %s: %v\n", name, err)
+	}
+}
+
+func (c *benchChild) tryFetch(query, name string) error {
+	resp, err := http.Get("http://" + c.metrics + "/debug/pprof/" + query)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d", resp.StatusCode)
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(f, resp.Body); err != nil {
+		_ = f.Close()
+		return err
+	}
+	return f.Close()
+}

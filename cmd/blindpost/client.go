@@ -1,0 +1,213 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"blindpost/shared/skaldclient"
+)
+
+const clientAbout = `Be a Skald client, as a phone is: pair with an agent by its pairing code, and chat
+with it. The relay carries the messages and cannot read them.`
+
+// A client that the agent has not let in yet asks again this often, for so long;
+// then as seldom as the library does by itself.
+const (
+	knockEvery = 3 * time.Second
+	knockFor   = 5 * time.Minute
+)
+
+// clientChat is the client's side of a chat.
+type clientChat struct {
+	*talk
+	client *skaldclient.Client
+	relay  string // "" for the one of the pairing code
+	name   string // of this device
+
+	// paired says that the agent has not heard from us since the pairing.
+	paired bool
+	// knocking says that the person knows that the agent has to let us in; it
+	// began at knockingSince.
+	knocking      bool
+	knockingSince time.Time
+	// knock is when to ask again; nil if it is up to the library.
+	knock *time.Timer
+}
+
+var _ party = (*clientChat)(nil)
+
+// runClient is the command.
+func runClient(ctx context.Context, e env, args []string) int {
+	f := newChatFlags(e, "client", clientAbout, "", "`url` of the relay, if it is another than the pairing code says")
+	c := &clientChat{}
+	var code string
+	f.text(&code, "pair", "", "pairing `code` as the agent shows it; @FILE reads it from a file, - from the input. A client that is not paired asks for it by itself")
+	hostname, _ := os.Hostname()
+	f.text(&c.name, "name", cmp.Or(hostname, "blindpost client"), "`name` that the agent sees")
+	if status, ok := f.parse(e, args); !ok {
+		return status
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := newScreen(e, "> ")
+	c.talk = newTalk(s, readLines(ctx, e.stdin), f.stay)
+	c.party, c.relay = c, f.relay
+	dial, err := f.dial(s)
+	if err != nil {
+		return chatFailed(s, err)
+	}
+	store, err := skaldclient.OpenFileStore(f.state)
+	if err != nil {
+		return chatFailed(s, err)
+	}
+	defer store.Close()
+	c.client, err = skaldclient.NewClient(skaldclient.ClientConfig{
+		Config: skaldclient.Config{Store: store, OnEvent: c.onEvent, Dial: dial},
+		URL:    f.relay,
+	})
+	if err != nil {
+		return chatFailed(s, err)
+	}
+	s.note("Blindpost client\n  key        %s\n  state      %s", shownKey(c.client.Identity().PublicKey()), f.state)
+	if _, paired := c.client.Agent(); code != "" || !paired {
+		if status, ok := c.pair(ctx, code); !ok {
+			return status
+		}
+	}
+	agent, _ := c.client.Agent()
+	s.note("  agent      %s\n/help lists what you can type.", shownKey(agent.Key))
+	return c.loop(ctx)
+}
+
+func (c *clientChat) run(ctx context.Context) error { return c.client.Run(ctx) }
+
+func (c *clientChat) presence(ctx context.Context) ([]skaldclient.PublicKey, error) {
+	return c.client.Presence(ctx)
+}
+
+// refused handles the agent's not having let us in yet: no failure, but a wait
+// for a person.
+func (c *clientChat) refused(err error) bool {
+	if !skaldclient.IsCode(err, skaldclient.CodeUnauthorized) {
+		return false
+	}
+	if !c.knocking {
+		c.knocking, c.knockingSince = true, time.Now()
+		c.screen.note("The agent has to let this client in. It shows the key %s if all is well. Waiting …",
+			shownKey(c.client.Identity().PublicKey()))
+	}
+	if time.Since(c.knockingSince) < knockFor {
+		c.knock = time.NewTimer(knockEvery)
+	}
+	return true
+}
+
+func (c *clientChat) alarm() <-chan time.Time {
+	if c.knock == nil {
+		return nil
+	}
+	return c.knock.C
+}
+
+// tick asks again whether the agent has let us in.
+func (c *clientChat) tick(context.Context) {
+	c.knock = nil
+	if !c.linked {
+		c.client.Reconnect()
+	}
+}
+
+// connected introduces this client to an agent that has let it in.
+func (c *clientChat) connected(ctx context.Context) {
+	c.knocking = false
+	agent, _ := c.client.Agent()
+	if c.online[agent.Key] {
+		c.screen.note("The agent is online.")
+	} else {
+		c.screen.note("The agent is away: the relay keeps what you send, sealed.")
+	}
+	if c.paired || c.online[agent.Key] {
+		c.introduce(ctx)
+	}
+}
+
+// introduce tells the agent what this client is called. An agent has to be told
+// after each start.
+func (c *clientChat) introduce(ctx context.Context) {
+	p, err := c.client.NewPayload(skaldclient.KindHello, hello{deviceInfo{
+		Platform: "android", // there is no word for what we are
+		Model:    "blindpost client",
+		Version:  buildInfo().Version,
+		Name:     c.name,
+	}})
+	if err == nil {
+		err = c.client.Send(ctx, p, false)
+	}
+	if err == nil {
+		c.paired, c.sent = false, true
+	} else if !errors.Is(err, skaldclient.ErrNotConnected) {
+		c.screen.warn("The agent does not learn our name: %s.", explain(err))
+	}
+}
+
+// event shows messages.
+func (c *clientChat) event(ctx context.Context, e skaldclient.Event) {
+	switch e := e.(type) {
+	case skaldclient.PresenceChange:
+		if agent, _ := c.client.Agent(); e.Online && e.Peer == agent.Key {
+			c.introduce(ctx)
+		}
+	case skaldclient.Message:
+		if e.Payload.Kind != skaldclient.KindAck {
+			c.received(e, c.who(e.From), payloadText(e.Payload))
+		}
+	}
+}
+
+// say sends a line to the agent.
+func (c *clientChat) say(ctx context.Context, text string, live bool) (later []string) {
+	if _, err := skaldclient.ParsePairingQR([]byte(text)); err == nil {
+		c.screen.warn("That is a pairing code, and this client is paired already. To pair anew: blindpost client --pair CODE")
+		return nil
+	}
+	p, err := c.client.NewPayload(kindChat, chatText{Text: unslash(text)})
+	if err == nil {
+		err = c.client.Send(ctx, p, live)
+	}
+	if err != nil {
+		if c.sendFailed(err, "the agent") {
+			return []string{text}
+		}
+		return nil
+	}
+	c.sent = true
+	if agent, _ := c.client.Agent(); !live && !c.online[agent.Key] {
+		c.screen.note("The agent is away: the relay keeps this, sealed.")
+	}
+	return nil
+}
+
+func (c *clientChat) answer(context.Context, string) bool { return false }
+
+func (c *clientChat) who(key skaldclient.PublicKey) string {
+	agent, _ := c.client.Agent()
+	switch key {
+	case agent.Key:
+		return "agent"
+	case c.client.Identity().PublicKey():
+		return "you"
+	}
+	return "another client (key " + shownKey(key) + ")"
+}
+
+func (c *clientChat) ended(err error) {
+	switch {
+	case errors.Is(err, skaldclient.ErrRevoked):
+		c.screen.warn("The agent has taken back its permission, or the relay has forgotten this client after a week without a connection. To pair again: blindpost client --pair CODE")
+	default:
+		c.screen.warn("The end: %s.", explain(err))
+	}
+}

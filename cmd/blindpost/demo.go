@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"blindpost/shared/standalone"
+)
+
+const demoAbout = `Start a relay on a free port, pair two phones with an agent, let them talk, and
+check on the way what the relay promises. It takes seconds, needs nothing, and
+leaves nothing behind.`
+
+// demoSettings are what a demo can be told. The last three are not flags: tests
+// set them, to shorten waits and to break the relay.
+type demoSettings struct {
+	verbose bool
+	keep    bool
+
+	patience time.Duration // for one thing to happen
+	limits   standalone.Limits
+	// tap sees every line that the relay logs, and may add to it.
+	tap func(log io.Writer)
+}
+
+func defaultDemo() demoSettings {
+	return demoSettings{patience: 10 * time.Second, limits: standalone.DefaultLimits()}
+}
+
+// runDemo is the command.
+func runDemo(ctx context.Context, e env, args []string) int {
+	settings := defaultDemo()
+	f := flag.NewFlagSet("blindpost demo", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	dialect := f.String("dialect", "skald", "")
+	f.BoolVar(&settings.verbose, "verbose", false, "")
+	f.BoolVar(&settings.keep, "keep", false, "")
+	err := f.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintf(e.stdout, "Usage: blindpost demo [flags]\n\n%s\n\n"+
+			"  --dialect NAME\n      protocol to speak (default skald, the only one so far)\n"+
+			"  --verbose\n      show what the relay logs\n"+
+			"  --keep\n      keep the relay's folder, to look into\n", demoAbout)
+		return 0
+	case err == nil && f.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", f.Arg(0))
+	case err == nil && *dialect != "skald":
+		err = fmt.Errorf("there is no demo of dialect %q yet: only of skald", *dialect)
+	}
+	if err != nil {
+		fmt.Fprintf(e.stderr, "blindpost demo: %v\n`blindpost demo --help` lists the flags.\n", err)
+		return 2
+	}
+	return playDemo(ctx, e, settings)
+}
+
+// playDemo runs the demo in a folder of its own and returns the exit status.
+func playDemo(ctx context.Context, e env, settings demoSettings) int {
+	s := newScreen(env{stdout: e.stdout, stderr: e.stdout, environ: e.environ}, "")
+	began := time.Now()
+	dir, err := os.MkdirTemp("", "blindpost-demo-")
+	if err != nil {
+		s.warn("demo: failed to make a folder: %v", err)
+		return 1
+	}
+	if !settings.keep {
+		defer func() {
+			if err := os.RemoveAll(dir); err != nil {
+				fmt.Fprintf(e.stderr, "demo: failed to remove %s: %v\n", dir, err)
+			}
+		}()
+	}
+	r := &demoReport{screen: s}
+	d := &skaldDemo{demoReport: r, demoSettings: settings, dir: dir}
+	d.play(ctx)
+	if settings.keep {
+		s.note("\nThe relay's files are in %s", dir)
+	}
+	if ctx.Err() != nil {
+		s.warn("demo: interrupted")
+		return 1
+	}
+	s.note("\nThat took %.1f s.", time.Since(began).Seconds())
+	return r.finish()
+}

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"blindpost/shared/push"
+	"blindpost/shared/standalone"
+)
+
+// demoRelay is a whole relay on a free port of this computer, with TLS, whose
+// log and pushes are kept to be looked at.
+type demoRelay struct {
+	node   *standalone.Node
+	dir    string
+	addr   string
+	cert   []byte         // DER
+	roots  *x509.CertPool // trusts it
+	tls    *tls.Config
+	log    *demoLog
+	pushes *demoPushes
+	served <-chan error
+}
+
+// demoLogFile is the log, in the relay's folder.
+const demoLogFile = "relay.log"
+
+// startDemoRelay starts one with its files in dir.
+func startDemoRelay(dir string, settings demoSettings, show io.Writer) (*demoRelay, error) {
+	certPEM, keyPEM, err := makeSelfSigned([]string{"127.0.0.1", "localhost"}, time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("failed to make a certificate: %w", err)
+	}
+	cert, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("failed to make a certificate: %w", err)
+	}
+	r := &demoRelay{
+		dir:    dir,
+		cert:   cert.Certificate[0],
+		roots:  x509.NewCertPool(),
+		tls:    &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12},
+		log:    &demoLog{show: show},
+		pushes: &demoPushes{changed: make(chan struct{})},
+	}
+	r.roots.AppendCertsFromPEM(certPEM)
+	if err := r.open("127.0.0.1:0", settings.limits); err != nil {
+		return nil, err
+	}
+	if settings.tap != nil {
+		settings.tap(r.log)
+	}
+	return r, nil
+}
+
+// open starts the relay on an address.
+func (r *demoRelay) open(address string, limits standalone.Limits) error {
+	node, err := standalone.Open(standalone.Config{
+		DataDir:  r.dir,
+		Limits:   limits,
+		PushText: push.Text{Title: "Skald", Body: "Action required"},
+		Pusher:   r.pushes,
+		TLS:      r.tls,
+		Log:      slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return errors.Join(fmt.Errorf("failed to listen: %w", err), node.Shutdown(context.Background(), 0))
+	}
+	served := make(chan error, 1)
+	go func() { served <- node.Serve(context.Background(), l) }()
+	r.node, r.addr, r.served = node, l.Addr().String(), served
+	return nil
+}
+
+// url is where phones and agents connect.
+func (r *demoRelay) url() string { return "wss://" + r.addr + "/v1/ws" }
+
+// healthy asks the relay over HTTPS whether it is well.
+func (r *demoRelay) healthy(ctx context.Context) error {
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig:   &tls.Config{RootCAs: r.roots, MinVersion: tls.VersionTLS12},
+		DisableKeepAlives: true,
+	}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.addr+"/healthz", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("it answers %s", resp.Status)
+	}
+	return nil
+}
+
+// stop ends the relay and leaves its log beside its database.
+func (r *demoRelay) stop(ctx context.Context) error {
+	err := r.node.Shutdown(ctx, 0)
+	return errors.Join(err, <-r.served, os.WriteFile(filepath.Join(r.dir, demoLogFile), r.log.bytes(), 0o600))
+}
+
+// files returns all that the relay has on disk, by file name.
+func (r *demoRelay) files() (map[string][]byte, error) {
+	entries, err := os.ReadDir(r.dir)
+	if err != nil {
+		return nil, fmt.Errorf("failed to look at the relay's folder: %w", err)
+	}
+	files := make(map[string][]byte)
+	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			return nil, fmt.Errorf("failed to look at the relay's folder: %s is no file", e.Name())
+		}
+		content, err := os.ReadFile(filepath.Join(r.dir, e.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("failed to look at the relay's folder: %w", err)
+		}
+		files[e.Name()] = content
+	}
+	return files, nil
+}
+
+// demoLog keeps what a relay logs, and shows it if show is set.
+type demoLog struct {
+	show io.Writer
+
+	mu      sync.Mutex
+	content bytes.Buffer
+}
+
+func (l *demoLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.content.Write(p)
+	if l.show != nil {
+		// What cannot be shown is still kept.
+		_, _ = fmt.Fprintf(l.show, "      relay: %s", p)
+	}
+	return len(p), nil
+}
+
+func (l *demoLog) bytes() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Clone(l.content.Bytes())
+}
+
+// demoPushes stands in for Apple and Google.
+type demoPushes struct {
+	mu      sync.Mutex
+	sent    []push.Notification
+	changed chan struct{} // closed and replaced with each one
+}
+
+var _ push.Sender = (*demoPushes)(nil)
+
+// Send implements push.Sender.
+func (p *demoPushes) Send(_ context.Context, n push.Notification) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sent = append(p.sent, n)
+	close(p.changed)
+	p.changed = make(chan struct{})
+	return nil
+}
+
+// wait waits for a number of pushes to a token.
+func (p *demoPushes) wait(ctx context.Context, token string, n int) error {
+	for {
+		p.mu.Lock()
+		got, changed := 0, p.changed
+		for _, s := range p.sent {
+			if s.Token == token {
+				got++
+			}
+		}
+		p.mu.Unlock()
+		if got >= n {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d came", got, n)
+		}
+	}
+}
+
+// payloads returns what went to the providers.
+func (p *demoPushes) payloads() [][]byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all [][]byte
+	for _, s := range p.sent {
+		all = append(all, s.Payload)
+	}
+	return all
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"strings"
+)
+
+// traces are the forms in which bytes would show up in a file or a log: as they
+// are, in hex, and as part of something in base64.
+func traces(b []byte) [][]byte {
+	if len(b) == 0 {
+		return nil
+	}
+	digits := hex.EncodeToString(b)
+	forms := [][]byte{b, []byte(digits), []byte(strings.ToUpper(digits))}
+	// In base64, three bytes are four characters: what b looks like depends on
+	// how many bytes stand before it.
+	for before := range 3 {
+		text := base64.RawStdEncoding.EncodeToString(append(make([]byte, before), b...))
+		first := (before*8 + 5) / 6
+		last := (before + len(b)) * 8 / 6
+		whole := text[first:last]
+		forms = append(forms, []byte(whole), []byte(strings.NewReplacer("+", "-", "/", "_").Replace(whole)))
+	}
+	return forms
+}
+
+// holds reports whether a haystack has a trace of something.
+func holds(haystack, what []byte) bool {
+	for _, form := range traces(what) {
+		if bytes.Contains(haystack, form) {
+			return true
+		}
+	}
+	return false
+}

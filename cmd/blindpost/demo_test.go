@@ -1,0 +1,239 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"encoding/base64"
+	"encoding/hex"
+)
+
+// runDemoTest plays a demo, with its files in a folder of its own.
+func runDemoTest(t *testing.T, change func(*demoSettings)) (status int, out, folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	t.Setenv("TMPDIR", folder)
+	settings := defaultDemo()
+	change(&settings)
+	var b bytes.Buffer
+	status = playDemo(t.Context(), env{stdout: &b, stderr: &b}, settings)
+	return status, b.String(), folder
+}
+
+func lastLine(out string) string {
+	lines := strings.Split(strings.TrimRight(out, "\n"), "\n")
+	return lines[len(lines)-1]
+}
+
+func TestDemo(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	status, out, folder := runDemoTest(t, func(*demoSettings) {})
+	if status != 0 || strings.Contains(out, "✗") {
+		t.Fatalf("the demo ended with %d:\n%s", status, out)
+	}
+	last := lastLine(out)
+	if !regexp.MustCompile(`^demo: \d+ checks passed$`).MatchString(last) {
+		t.Errorf("the last line is %q", last)
+	}
+	if said := fmt.Sprintf("demo: %d checks passed", strings.Count(out, "✓")); last != said {
+		t.Errorf("the last line is %q, but by its marks it is %q", last, said)
+	}
+	for _, chapter := range []string{"Pairing", "Messages", "Who is online", "A sleeping phone", "A phone in a lift", "A lost phone", "What the relay knows"} {
+		if !strings.Contains(out, "\n"+chapter+"\n") {
+			t.Errorf("there is no chapter %q", chapter)
+		}
+	}
+	if left, _ := os.ReadDir(folder); len(left) > 0 {
+		t.Errorf("it leaves %s behind", left[0].Name())
+	}
+}
+
+// A demo that cannot fail shows nothing: here the relay is broken in turn, and
+// the demo has to say so.
+func TestDemoFindsFaults(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		fault  func(*demoSettings)
+		claims []string
+	}{
+		{
+			"a mailbox for three",
+			func(s *demoSettings) { s.limits.Relay.MailboxCap = 3 },
+			[]string{"five messages to Ben wait in his mailbox", "the five messages come"},
+		},
+		{
+			"a relay that logs what it carries",
+			func(s *demoSettings) { s.tap = func(log io.Writer) { fmt.Fprintln(log, waiting[2]) } },
+			[]string{"none of the 14 texts is there"},
+		},
+		{
+			"a relay that refuses everybody",
+			func(s *demoSettings) { s.limits.Relay.ConnectionsPerIP = 1; s.patience = time.Second },
+			[]string{"the agent opens", "let nobody in"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			status, out, _ := runDemoTest(t, c.fault)
+			if status != 1 {
+				t.Errorf("it ended with %d", status)
+			}
+			failed := regexp.MustCompile(`^demo: (\d+) of (\d+) checks? failed$`).FindStringSubmatch(lastLine(out))
+			if failed == nil || failed[1] == "0" {
+				t.Fatalf("the last line is %q", lastLine(out))
+			}
+			_, summary, _ := strings.Cut(out, "What failed:")
+			named := false
+			for _, claim := range c.claims {
+				named = named || strings.Contains(summary, claim)
+			}
+			if !named {
+				t.Errorf("what failed is not named:\n%s", out)
+			}
+		})
+	}
+}
+
+func TestDemoKeepsItsFolder(t *testing.T) {
+	status, out, folder := runDemoTest(t, func(s *demoSettings) { s.keep, s.verbose = true, true })
+	if status != 0 {
+		t.Fatalf("the demo ended with %d:\n%s", status, out)
+	}
+	kept, err := filepath.Glob(filepath.Join(folder, "*", "*"))
+	if err != nil || len(kept) < 2 {
+		t.Fatalf("kept are %v, %v", kept, err)
+	}
+	if !strings.Contains(out, filepath.Dir(kept[0])) {
+		t.Error("it does not say where")
+	}
+	if !strings.Contains(out, "relay: time=") {
+		t.Error("it does not show the relay's log")
+	}
+}
+
+func TestDemoIsInterrupted(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out bytes.Buffer
+	if status := runDemo(ctx, env{stdout: &out, stderr: &out}, nil); status != 1 {
+		t.Errorf("it ended with %d", status)
+	}
+	if lastLine(out.String()) != "demo: interrupted" {
+		t.Errorf("it said %q", out.String())
+	}
+}
+
+func TestDemoFlags(t *testing.T) {
+	for _, c := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{[]string{"--help"}, 0, "--dialect"},
+		{[]string{"--dialect", "aelos"}, 2, `no demo of dialect "aelos"`},
+		{[]string{"--nonsense"}, 2, "nonsense"},
+		{[]string{"more"}, 2, "unexpected argument"},
+	} {
+		var out bytes.Buffer
+		if status := runDemo(t.Context(), env{stdout: &out, stderr: &out}, c.args); status != c.status || !strings.Contains(out.String(), c.says) {
+			t.Errorf("%v ended with %d and said %q", c.args, status, out.String())
+		}
+	}
+}
+
+func TestSearchFindsWhatIsThere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		bytesOf := func(name string, most int) []byte {
+			return rapid.SliceOfN(rapid.Byte(), 0, most).Draw(t, name)
+		}
+		what := rapid.SliceOfN(rapid.Byte(), 6, 40).Draw(t, "what")
+		before, after := bytesOf("before", 9), bytesOf("after", 9)
+		whole := append(append(append([]byte(nil), before...), what...), after...)
+		for name, haystack := range map[string][]byte{
+			"as it is":   whole,
+			"hex":        []byte(hex.EncodeToString(whole)),
+			"base64":     []byte(base64.StdEncoding.EncodeToString(whole)),
+			"base64 URL": []byte(base64.RawURLEncoding.EncodeToString(whole)),
+		} {
+			if !holds(haystack, what) {
+				t.Fatalf("%x is not found in %s", what, name)
+			}
+		}
+	})
+}
+
+func TestSearchFindsNothingElse(t *testing.T) {
+	haystack := []byte("three: somebody rang at the bell")
+	if holds(haystack, []byte("three: somebody rang at the door")) || holds(haystack, nil) {
+		t.Error("it finds what is not there")
+	}
+}
+
+// A network that vanishes closes nothing, and lets new connections through.
+func TestNetworkVanishes(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	relay, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer relay.Close()
+	n, err := newNetwork(relay.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	connect := func() (phone, far net.Conn) {
+		phone, err := n.dial(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		far, err = relay.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return phone, far
+	}
+	arrives := func(from, to net.Conn) {
+		t.Helper()
+		if _, err := from.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(to, make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	phone, far := connect()
+	arrives(phone, far)
+	arrives(far, phone)
+	n.vanish()
+	if _, err := phone.Write([]byte("lost")); err != nil {
+		t.Errorf("the phone notices at once: %v", err)
+	}
+	_ = phone.Close()
+	phone2, far2 := connect()
+	arrives(phone2, far2)
+	// By now the first connection would have been closed, or its bytes be here.
+	if err := far.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := far.Read(make([]byte, 1)); err == nil || !err.(net.Error).Timeout() {
+		t.Errorf("the relay notices: %v", err)
+	}
+	if err := n.close(); err != nil {
+		t.Error(err)
+	}
+	for _, c := range []net.Conn{far, phone2, far2} {
+		_ = c.Close()
+	}
+}

@@ -1,0 +1,150 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"blindpost/shared/skaldclient"
+)
+
+// openers is how many connections are opened at a time: enough to keep a relay
+// busy, few enough not to be a herd that only waits for itself.
+const openers = 64
+
+// fleet is the connections of one part of a measurement. The first failure ends
+// them all.
+type fleet struct {
+	target Target
+	ctx    context.Context // ends with the fleet; its cause is the first failure
+	fail   context.CancelCauseFunc
+	ending atomic.Bool
+	wg     sync.WaitGroup // background readers
+
+	mu    sync.Mutex
+	conns map[*conn]struct{}
+}
+
+func newFleet(ctx context.Context, t Target) *fleet {
+	f := &fleet{target: t, conns: map[*conn]struct{}{}}
+	f.ctx, f.fail = context.WithCancelCause(ctx)
+	// Not only the waits end with ctx, but also reads and writes.
+	context.AfterFunc(f.ctx, f.abort)
+	return f
+}
+
+func (f *fleet) abort() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for c := range f.conns {
+		c.abort()
+	}
+}
+
+// end cuts all connections and waits for their readers.
+func (f *fleet) end() {
+	f.ending.Store(true)
+	f.fail(errors.New("fleet has ended"))
+	f.wg.Wait()
+}
+
+// enter opens a connection and authenticates.
+func (f *fleet) enter(auth skaldclient.AuthFunc) (*conn, error) {
+	c, err := f.target.dial(f.ctx)
+	if err != nil {
+		return nil, f.because(err)
+	}
+	if err := f.keep(c); err != nil {
+		return nil, err
+	}
+	if err := c.authenticate(auth); err != nil {
+		f.drop(c)
+		return nil, f.because(err)
+	}
+	c.within(0)
+	return c, nil
+}
+
+func (f *fleet) keep(c *conn) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ctx.Err() != nil {
+		c.abort()
+		return context.Cause(f.ctx)
+	}
+	f.conns[c] = struct{}{}
+	return nil
+}
+
+func (f *fleet) drop(c *conn) {
+	c.abort()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.conns, c)
+}
+
+// leave closes a connection in good manners.
+func (f *fleet) leave(c *conn) {
+	c.close()
+	f.drop(c)
+}
+
+// because prefers the first failure of the fleet to what it has led to.
+func (f *fleet) because(err error) error {
+	if cause := context.Cause(f.ctx); cause != nil && err != nil {
+		return cause
+	}
+	return err
+}
+
+// background runs a reader. Its error ends the fleet.
+func (f *fleet) background(read func() error) {
+	f.wg.Go(func() {
+		if err := read(); err != nil && !f.ending.Load() {
+			f.fail(err)
+		}
+	})
+}
+
+// watch reads a connection on which nothing is to come but pings and news of
+// others.
+func (f *fleet) watch(who string, c *conn) {
+	f.background(func() error {
+		for {
+			b, err := c.next()
+			if err != nil {
+				return fmt.Errorf("%s: %w", who, err)
+			}
+			frame, err := decode(b)
+			if err != nil {
+				return fmt.Errorf("%s: %w", who, err)
+			}
+			if frame.GetPresenceEvent() == nil {
+				return fmt.Errorf("%s got an unexpected frame (%T)", who, frame.GetFrame())
+			}
+		}
+	})
+}
+
+// each calls do for 0 to n-1, some at a time.
+func (f *fleet) each(n, atATime int, do func(i int) error) error {
+	var g errgroup.Group
+	g.SetLimit(atATime)
+	for i := range n {
+		if f.ctx.Err() != nil {
+			break
+		}
+		g.Go(func() error {
+			if err := do(i); err != nil {
+				f.fail(err)
+				return err
+			}
+			return nil
+		})
+	}
+	return f.because(errors.Join(g.Wait(), f.ctx.Err()))
+}

@@ -1,0 +1,375 @@
+package sim
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"regexp"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"blindpost/shared/dialect/skald/skaldpb"
+	"blindpost/shared/push"
+	"blindpost/shared/table"
+)
+
+const transientMark = 1 << 62 // as the core marks frames that are bound to a connection
+
+const tolerate = true // TODO: false when S1 is fixed
+
+// watch notes what a task could have seen at this moment, so that its answer can
+// be judged later.
+func (s *sim) watch(t *task) {
+	k := t.sock
+	if k == nil || t.ev == nil {
+		return
+	}
+	ns := k.peer.space
+	if m := t.ev.msg; m != nil {
+		r := s.ghost.memberOf(m.to)
+		if r == nil || r.role == "client" && r.st != "authorised" {
+			t.sawUnfit = true
+		} else if l := s.ghost.lanes[r.lane]; l != nil {
+			if s.plan.cap > 0 && l.depth() >= s.plan.cap {
+				t.sawFull = true
+			}
+			if f, ok := l.fences[m.from]; ok && f.lane == k.lane && f.epoch > k.epoch {
+				t.stale = true
+			}
+			rk := s.socks[r.conn]
+			if rk == nil || rk.closed || r.cs == 1 && r.tn >= 64 {
+				t.sawOffline = true
+			}
+		}
+		if r == nil {
+			t.sawOffline = true
+		}
+		return
+	}
+	if t.ev.window != nil {
+		w := t.ev.window
+		if !w.open || w.used || !s.now().Before(w.expires) {
+			t.sawClosedWindow = true
+		}
+	}
+	gr := s.ghost.groups[ns.group]
+	if gr == nil || s.ghost.members[gr.root] == nil || s.longIdle(ns) {
+		t.sawNoGroup = true
+	}
+	if m := s.ghost.memberOf(k.peer); m == nil || m.st != "authorised" || gr == nil || m.gen != gr.gen {
+		t.sawUnauthorised = true
+	}
+}
+
+// longIdle reports whether a namespace may count as expired.
+func (s *sim) longIdle(ns *namespace) bool {
+	gr := s.ghost.groups[ns.group]
+	return gr != nil && !s.latest.Before(gr.idle.Add(namespaceTTL))
+}
+
+func (s *sim) observeGet(t *task, k table.Key, _ table.Item, err error) {
+	if err == nil && t.what == "job" && strings.HasPrefix(k.Sort, memberSort) {
+		if t.pushRead == nil {
+			t.pushRead = make(map[table.Key]time.Time)
+		}
+		t.pushRead[k] = s.now()
+		if m := s.ghost.members[k]; m != nil {
+			t.pushToken = m.tok
+		}
+	}
+}
+
+func (s *sim) observeQuery(t *task, q table.Query) {
+	if id, ok := strings.CutPrefix(q.Partition, lanePrefix); ok {
+		if t.laneRead == nil {
+			t.laneRead = make(map[string]time.Time)
+		}
+		t.laneRead[id] = s.now()
+	}
+}
+
+// observePost judges a frame that a task hands to a connection. The frame is
+// taken or the connection is gone.
+func (s *sim) observePost(t *task, k *socket, d *downFrame, taken bool) {
+	var f skaldpb.RelayFrame
+	if err := proto.Unmarshal(d.data, &f); err != nil {
+		s.violate("frames", "%v posts a frame that cannot be decoded: %v", t, err)
+		return
+	}
+	if d.mark != 0 && k != nil {
+		s.findEntry(t, k, d, taken)
+	}
+	own := k != nil && k == t.sock
+	switch f := f.GetFrame().(type) {
+	case *skaldpb.RelayFrame_Message:
+		s.messagePosted(t, k, d, f.Message, taken)
+	case *skaldpb.RelayFrame_PresenceEvent:
+		if d.mark == 0 { // otherwise it was judged when it was put into the lane
+			s.presencePosted(t, k, f.PresenceEvent)
+		}
+	case *skaldpb.RelayFrame_PeerOffline:
+		if own && d.mark == 0 && t.ev != nil && t.ev.msg != nil {
+			t.offline = true
+			if !t.sawOffline && !(tolerate && t.postGone) {
+				s.violate(propAnswer, "%v answers PeerOffline, but the recipient was connected all the time", t)
+			}
+		}
+	case *skaldpb.RelayFrame_Error:
+		if own {
+			t.refused = true
+			s.checkError(t, f.Error.GetCode())
+		}
+	case *skaldpb.RelayFrame_AuthError:
+		if own {
+			t.refused = true
+			s.checkAuthError(t, f.AuthError.GetCode())
+		}
+	case *skaldpb.RelayFrame_AuthOk:
+		s.authOkPosted(t, k)
+	case *skaldpb.RelayFrame_AuthorizeOk:
+		s.authorizeOkPosted(t, f.AuthorizeOk)
+	case *skaldpb.RelayFrame_PresenceList:
+		s.presenceListPosted(t, k, f.PresenceList)
+	}
+	if !taken || k == nil || k.lane == "" {
+		return
+	}
+	if l := s.ghost.lanes[k.lane]; l != nil && l.silent {
+		if f.GetError() == nil && f.GetAuthError() == nil {
+			s.violate(propRevoked, "%v posts %s to %v after AuthorizeOk has confirmed the revocation", t, s.describe(&f), k)
+		}
+	}
+}
+
+// findEntry finds the place in the mailbox that a mark speaks of.
+func (s *sim) findEntry(t *task, k *socket, d *downFrame, taken bool) {
+	l := s.ghost.lanes[k.lane]
+	if l == nil {
+		s.violate(propLoss, "%v posts a marked frame to %v, which no member stands behind", t, k)
+		return
+	}
+	e := l.entries[int64(d.mark&^uint64(transientMark))]
+	if e == nil {
+		return // confirmed meanwhile, or removed with the lane
+	}
+	d.entry = e
+	e.posted = true
+	e.sent = e.sent || taken
+	if e.msg != nil && !bytes.Contains(d.data, e.msg.ciphertext) {
+		s.violate(propBytes, "%v posts other bytes than those of %v", t, e.msg)
+	}
+	at, read := t.laneRead[l.id]
+	if !read {
+		at = t.startedAt
+	}
+	if e.conn == "" && !s.setBack && !at.Before(e.expires) {
+		s.violate(propExpiry, "%v posts %v, which has expired at %v", t, e.describe(), e.expires)
+	}
+}
+
+// messagePosted judges a message on its way to a peer.
+func (s *sim) messagePosted(t *task, k *socket, d *downFrame, f *skaldpb.Message, taken bool) {
+	m := s.findMessage(f.GetCiphertext())
+	if m == nil || k == nil || m.to != k.peer {
+		s.violate(propBytes, "%v posts a message to %v that nobody has sent there", t, k)
+		return
+	}
+	if t.ev != nil && t.ev.msg == m {
+		t.posted = true
+	}
+	if !taken {
+		t.postGone = true
+		return
+	}
+	k.posts[m]++
+	if k.posts[m] > 1 && m.attempts <= 1 && s.mishaps == 0 && s.faults == 0 {
+		s.violate(propTwice, "%v posts %v to %v for the second time", t, m, k)
+	}
+	if s.plan.mode == functions && m.live && (k.vanished || !k.attached) {
+		m.lost = true
+	}
+}
+
+// observeNotice judges a frame of the relay itself that waits in a mailbox.
+func (s *sim) observeNotice(t *task, to *peer, data []byte) {
+	var f skaldpb.RelayFrame
+	if proto.Unmarshal(data, &f) != nil {
+		s.violate("frames", "%v stores a notice for %v that cannot be decoded", t, to)
+		return
+	}
+	if p := f.GetPresenceEvent(); p != nil {
+		if m := s.ghost.memberOf(to); m != nil {
+			s.presencePosted(t, s.socks[m.conn], p)
+		}
+	}
+}
+
+// presencePosted judges what a member is told about another one.
+func (s *sim) presencePosted(t *task, k *socket, f *skaldpb.PresenceEvent) {
+	p := s.peerOf(f.GetPubkey())
+	if p == nil || k == nil || k.peer.space != p.space {
+		s.violate(propPresence, "%v tells %v about somebody else's member", t, k)
+		return
+	}
+	m := s.ghost.memberOf(p)
+	if f.GetStatus() == skaldpb.Status_STATUS_OFFLINE && s.plan.mode == oneProcess && s.ghost.online(m) {
+		s.violate(propPresence, "%v tells %v that %v is OFFLINE, which is connected by %s", t, k, p, m.conn)
+	}
+}
+
+// checkError judges the answer to a frame.
+func (s *sim) checkError(t *task, code string) {
+	switch {
+	case code == "queue_full" && !t.sawFull:
+		s.violate(propCap, "%v answers queue_full, but the mailbox was not full", t)
+	case code == "not_found" && !t.sawUnfit:
+		s.violate(propAnswer, "%v answers not_found, but the recipient was there all the time", t)
+	case code == "rate_limited" && s.plan.perMinute == 0:
+		s.violate(propAnswer, "%v answers rate_limited without a limit", t)
+	case code == "bad_request" && s.faults == 0 && t.sock.role != asPairing:
+		s.violate(propAnswer, "%v answers bad_request to a good frame", t)
+	}
+}
+
+func (s *sim) checkAuthError(t *task, code string) {
+	switch {
+	case code == "unauthorized" && !t.sawUnauthorised && !t.sawNoGroup:
+		s.violate(propAnswer, "%v answers unauthorized to a client that was authorised all the time", t)
+	case code == "not_found" && !t.sawNoGroup:
+		s.violate(propAnswer, "%v answers not_found although the namespace was there all the time", t)
+	case code == "pairing_closed" && !t.sawClosedWindow && !t.sawNoGroup:
+		s.violate(propPairing, "%v answers pairing_closed although the window was open for its token", t)
+	case code == "invalid_signature" || code == "bad_request":
+		s.violate(propAnswer, "%v answers %s to a good Auth", t, code)
+	}
+}
+
+// authOkPosted judges an admission.
+func (s *sim) authOkPosted(t *task, k *socket) {
+	if k == nil {
+		return
+	}
+	switch k.role {
+	case asPairing:
+		w := k.token
+		switch {
+		case !w.admitted[k]:
+			s.violate(propPairing, "%v lets %v in without having used its token", t, k)
+		case len(w.admitted) > 1:
+			s.violate(propPairing, "%v lets %v in with a token that has let somebody else in", t, k)
+		}
+	default:
+		if k.lane == "" {
+			s.violate(propRevoked, "%v says AuthOk to %v, which has not joined", t, k)
+		}
+	}
+}
+
+// authorizeOkPosted judges that what was revoked is gone, and has it stay so.
+func (s *sim) authorizeOkPosted(t *task, f *skaldpb.AuthorizeOk) {
+	if t.ev == nil || !t.ev.list {
+		s.violate(propRevoked, "%v answers AuthorizeOk to another frame", t)
+		return
+	}
+	ns := t.sock.peer.space
+	var authorised uint32
+	for _, p := range ns.phones {
+		m := s.ghost.memberOf(p)
+		if m != nil && m.gen == s.ghost.group(ns.group).gen && m.st == "authorised" {
+			authorised++
+			if !t.ev.listed[p] && s.plan.mode == oneProcess {
+				s.violate(propRevoked, "%v confirms a list without %v, which is still authorised", t, p)
+			}
+		}
+	}
+	if s.plan.mode == oneProcess && s.ghost.members[s.ghost.group(ns.group).root] != nil && f.GetAuthorized() != authorised {
+		s.violate(propAnswer, "%v answers that %d clients are authorised, there are %d", t, f.GetAuthorized(), authorised)
+	}
+	for _, l := range s.ghost.lanes {
+		if l.dead != "revoked" || l.peer.space != ns || t.ev.listed[l.peer] {
+			continue
+		}
+		l.silent = true
+		for _, e := range l.entries {
+			if !e.expired() {
+				s.violate(propRevoked, "%v confirms the revocation of %v, but %s is still in its mailbox", t, l.peer, e.describe())
+				return
+			}
+		}
+		for _, k := range s.sockList {
+			if k.id == l.conn && k.open && !k.closed {
+				s.violate(propRevoked, "%v confirms the revocation of %v, but its connection %v is open", t, l.peer, k)
+				return
+			}
+		}
+	}
+}
+
+// presenceListPosted judges a snapshot: who was connected all the time while it
+// was made has to be on it.
+func (s *sim) presenceListPosted(t *task, k *socket, f *skaldpb.PresenceList) {
+	self := false
+	for _, pub := range f.GetOnline() {
+		p := s.peerOf(pub)
+		if p == nil || p.space != k.peer.space {
+			s.violate(propPresence, "%v lists somebody else's member for %v", t, k)
+			return
+		}
+		self = self || p == k.peer
+	}
+	if m := s.ghost.memberOf(k.peer); !self && m != nil && m.lane == k.lane {
+		s.violate(propPresence, "%v leaves the one who has asked out of the list", t)
+	}
+}
+
+// observePush judges a push.
+func (s *sim) observePush(t *task, n push.Notification) {
+	for _, p := range s.peers {
+		if !strings.HasPrefix(n.Token, p.device[:len(p.device)-1]) {
+			continue
+		}
+		m := s.ghost.memberOf(p)
+		if (m == nil || m.tok != n.Token) && t.pushToken != n.Token {
+			s.violate(propRevoked, "%v pushes to %v, whose token is gone", t, p)
+		}
+		return
+	}
+	s.violate(propRevoked, "%v pushes to a token that no phone has", t)
+}
+
+var longHex = regexp.MustCompile(`[0-9a-fA-F]{32,}`)
+
+// watchText looks for secrets in what a person may read.
+func (s *sim) watchText(where, text string) {
+	if strings.Contains(text, payloadMark) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(payloadMark))[:24]) ||
+		strings.Contains(text, hex.EncodeToString([]byte(payloadMark))) {
+		s.violate(propBytes, "a %s holds a ciphertext: %q", where, text)
+	}
+	if strings.Contains(text, "DEVICE-TOKEN") {
+		s.violate(propBytes, "a %s holds a device token: %q", where, text)
+	}
+	if longHex.MatchString(text) {
+		s.violate(propBytes, "a %s holds a whole key or token: %q", where, text)
+	}
+}
+
+// checkEnd judges what has become of the frame of a task that has ended.
+func (s *sim) checkEnd(t *task) {
+	if t.what != "frame" || t.killed || t.err != nil || t.ev.msg == nil {
+		return
+	}
+	m := t.ev.msg
+	if t.refused || t.closedOwn {
+		return
+	}
+	if m.live && (t.posted || t.queued || t.offline) || !m.live && t.stored {
+		m.accepted = true
+		return
+	}
+	if t.stale {
+		return // a newer connection of the same sender has spoken
+	}
+	s.violate(propLoss, "%v has ended well, but %v is nowhere and nobody was told", t, m)
+}

@@ -1,0 +1,132 @@
+package sim
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+)
+
+// Options say what to run.
+type Options struct {
+	// Start is the first seed, Seeds how many there are.
+	Start, Seeds uint64
+	Store        Store
+	// Workers run schedules side by side; 0 means one for each processor.
+	Workers int
+	// Mutation, if set, puts a fault into the relay's surroundings.
+	Mutation *Mutation
+	// Plan, if set, changes what the seed has decided.
+	Plan func(*plan)
+}
+
+// Report is what many schedules have come to.
+type Report struct {
+	Schedules uint64
+	Counts    Counts
+	// Failure is the one with the lowest seed among those that were found, with
+	// its trace.
+	Failure *Failure
+}
+
+// Run runs the schedules until all are done or one has failed.
+func Run(t *testing.T, o Options) Report {
+	t.Helper()
+	workers := o.Workers
+	if workers == 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	var (
+		next    atomic.Uint64
+		stop    atomic.Bool
+		mu      sync.Mutex
+		rep     Report
+		running sync.WaitGroup
+	)
+	for range workers {
+		running.Go(func() {
+			for !stop.Load() {
+				n := next.Add(1) - 1
+				if n >= o.Seeds {
+					return
+				}
+				s := one(t, o.Start+n, &o, nil)
+				mu.Lock()
+				rep.Schedules++
+				rep.Counts.add(s.counts)
+				if f := s.failure; f != nil {
+					stop.Store(true)
+					if rep.Failure == nil || f.Seed < rep.Failure.Seed {
+						rep.Failure = f
+					}
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	running.Wait()
+	if f := rep.Failure; f != nil {
+		rep.Failure = Trace(t, f.Seed, o)
+		if rep.Failure == nil {
+			f.Trace = []string{"(the same seed has not failed again: the schedule is not deterministic)"}
+			rep.Failure = f
+		}
+	}
+	return rep
+}
+
+// Trace runs one schedule and writes down what happens. It answers nil if all
+// properties hold.
+func Trace(t *testing.T, seed uint64, o Options) *Failure {
+	tr := &trace{}
+	s := one(t, seed, &o, tr)
+	if s.failure == nil {
+		return nil
+	}
+	s.failure.Trace = tr.lines
+	return s.failure
+}
+
+// Print is the trace of a schedule, whether or not it fails.
+func Print(t *testing.T, seed uint64, o Options) ([]string, *Failure) {
+	tr := &trace{}
+	s := one(t, seed, &o, tr)
+	return tr.lines, s.failure
+}
+
+func (c *Counts) add(d Counts) {
+	c.Steps += d.Steps
+	c.Tasks += d.Tasks
+	c.Messages += d.Messages
+	c.Received += d.Received
+	c.Faults += d.Faults
+	c.Crashes += d.Crashes
+}
+
+// one runs one schedule in a bubble of its own.
+func one(t *testing.T, seed uint64, o *Options, tr *trace) (s *sim) {
+	stockInstances()
+	synctest.Test(t, func(*testing.T) {
+		s = newSim(seed, o, tr)
+		s.run()
+	})
+	if s.dir != "" {
+		if err := os.RemoveAll(s.dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("failed to remove a table: %v", err)
+		}
+	}
+	return s
+}
+
+// stockInstances makes relays for functions outside any bubble.
+func stockInstances() {
+	const stock = 24
+	spare.Lock()
+	defer spare.Unlock()
+	for len(spare.free) < stock {
+		spare.free = append(spare.free, newInstance())
+	}
+}

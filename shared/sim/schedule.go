@@ -1,0 +1,484 @@
+package sim
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"testing/synctest"
+	"time"
+
+	"blindpost/shared/dialect/skald"
+	"blindpost/shared/gateway"
+)
+
+type choiceKind uint8
+
+const (
+	doTask choiceKind = iota + 1
+	doHandle
+	doDeliver
+	doPong
+	doNotice
+	doLeave
+	doJob
+	doPeer
+	doWait
+	doJump
+	doSweep
+)
+
+// choice is one thing that can happen next.
+type choice struct {
+	kind   choiceKind
+	weight int
+	task   *task
+	sock   *socket
+	job    *job
+	peer   *peer
+}
+
+// chance draws an event of a probability in permille.
+func (s *sim) chance(permille int) bool { return s.rng.IntN(1000) < permille }
+
+// fault draws a fault, of which the plan allows only so many.
+func (s *sim) fault(permille int) bool {
+	if permille == 0 || s.calm || s.faults >= s.plan.most || !s.chance(permille) {
+		return false
+	}
+	s.faults++
+	return true
+}
+
+// turn lets one thing happen.
+func (s *sim) turn() bool {
+	synctest.Wait()
+	s.reap()
+	if s.failure != nil {
+		return false
+	}
+	c, ok := s.choose()
+	if !ok {
+		return false
+	}
+	s.steps++
+	s.do(c)
+	synctest.Wait()
+	s.reap()
+	return true
+}
+
+func (s *sim) choose() (choice, bool) {
+	if t := s.last; t != nil && t.parked && t.frozen <= s.steps && s.chance(s.plan.stick*10) {
+		return choice{kind: doTask, task: t}, true
+	}
+	s.choices = s.choices[:0]
+	add := func(c choice) { s.choices = append(s.choices, c) }
+	frozen := 0
+	for _, t := range s.tasks {
+		if !t.parked {
+			continue
+		}
+		if t.frozen > s.steps {
+			frozen++
+			continue
+		}
+		add(choice{kind: doTask, weight: 20, task: t})
+	}
+	for _, k := range s.sockList {
+		if k.left && !k.attached {
+			continue
+		}
+		if k.open && k.busy == nil && len(k.up) > 0 {
+			add(choice{kind: doHandle, weight: 10, sock: k})
+		}
+		if k.attached && k.open && (len(k.down) > 0 || k.closed) {
+			add(choice{kind: doDeliver, weight: 10, sock: k})
+		}
+		if len(k.read) > 0 && !k.vanished && !k.closed {
+			add(choice{kind: doPong, weight: 5, sock: k})
+		}
+		if k.noticeable() {
+			add(choice{kind: doNotice, weight: 5, sock: k})
+		}
+		if k.leaving() {
+			add(choice{kind: doLeave, weight: 5, sock: k})
+		}
+	}
+	for i := range s.jobs {
+		if s.due(i) {
+			add(choice{kind: doJob, weight: 5, job: s.jobs[i]})
+		}
+	}
+	if s.sweepDue {
+		add(choice{kind: doSweep, weight: 2})
+	}
+	if !s.calm {
+		for _, p := range s.peers {
+			if p.canAct() {
+				add(choice{kind: doPeer, weight: 4, peer: p})
+			}
+		}
+		add(choice{kind: doWait, weight: 1})
+		if s.plan.jumps {
+			add(choice{kind: doJump, weight: 1})
+		}
+	}
+	if len(s.choices) == 0 {
+		if frozen > 0 {
+			for _, t := range s.tasks {
+				t.frozen = 0
+			}
+			return s.choose()
+		}
+		return choice{}, false
+	}
+	total := 0
+	for _, c := range s.choices {
+		total += c.weight
+	}
+	n := s.rng.IntN(total)
+	for _, c := range s.choices {
+		if n < c.weight {
+			return c, true
+		}
+		n -= c.weight
+	}
+	panic("unreachable")
+}
+
+func (s *sim) do(c choice) {
+	switch c.kind {
+	case doTask:
+		s.releaseTask(c.task)
+		return
+	case doHandle:
+		s.note(c.kind, 0, 0)
+		s.handle(c.sock)
+	case doDeliver:
+		c.sock.deliver()
+	case doPong:
+		s.pong(c.sock)
+	case doNotice:
+		s.tracef("%v: the front notices that the peer is gone", c.sock)
+		c.sock.markClosed()
+		c.sock.end()
+	case doLeave:
+		s.disconnect(c.sock)
+	case doJob:
+		s.runJob(c.job)
+		s.tracef("%v begins", c.job.busy)
+	case doPeer:
+		c.peer.act()
+	case doWait:
+		s.letTimePass()
+	case doJump:
+		s.setClock()
+	case doSweep:
+		s.sweep()
+	}
+	s.note(c.kind, s.steps, 0)
+}
+
+// releaseTask lets a waiting operation happen, or not.
+func (s *sim) releaseTask(t *task) {
+	if !s.calm && s.chance(s.plan.freeze) && t.frozen == 0 {
+		t.frozen = s.steps + 10 + s.rng.IntN(150)
+		s.tracef("%v is held up before %s", t, s.describeOp(t.op))
+		return
+	}
+	v := s.verdict(t)
+	s.note(doTask, t.id, v)
+	s.last = t
+	if v == fail || v == doAndFail || v == die || v == doAndDie {
+		s.blame(t)
+	}
+	if v == fail || v == die {
+		s.traceOp(t, v, nil)
+	}
+	if (v == die || v == doAndDie) && s.plan.mode == oneProcess {
+		if v == doAndDie {
+			t.parked = false
+			t.release <- v
+			synctest.Wait()
+		}
+		s.crash()
+		return
+	}
+	if v == die || v == doAndDie {
+		s.counts.Crashes++
+		if v == die {
+			t.proc.kill()
+		}
+		t.parked = false
+		t.release <- v
+		synctest.Wait()
+		t.proc.kill()
+		return
+	}
+	t.parked = false
+	t.release <- v
+}
+
+// verdict decides whether something goes wrong with an operation.
+func (s *sim) verdict(t *task) verdict {
+	f := &s.plan.faults
+	switch {
+	case s.fault(f.crash):
+		return die
+	case s.fault(f.crashAfter):
+		return doAndDie
+	}
+	switch t.op.kind {
+	case opRead:
+		if s.fault(f.storage) {
+			return fail
+		}
+	case opWrite:
+		switch {
+		case s.fault(f.storage):
+			return fail
+		case s.fault(f.ambiguous):
+			return doAndFail
+		}
+	case opPost:
+		switch {
+		case s.fault(f.post):
+			return fail
+		case s.fault(f.postSent):
+			return doAndFail
+		case s.fault(f.slow):
+			return vanish
+		}
+	case opClose:
+		if s.fault(f.close) {
+			return fail
+		}
+	case opSend:
+		switch {
+		case s.fault(f.queue):
+			return fail
+		case s.fault(f.ambiguous):
+			return doAndFail
+		}
+	case opPush:
+		if s.fault(f.post) {
+			return fail
+		}
+	}
+	return run
+}
+
+// reap deals with the tasks that have ended, in the order in which they began.
+func (s *sim) reap() {
+	for {
+		i := slices.IndexFunc(s.tasks, func(t *task) bool { return t.done })
+		if i < 0 {
+			return
+		}
+		t := s.tasks[i]
+		s.tasks = slices.Delete(s.tasks, i, i+1)
+		if s.last == t {
+			s.last = nil
+		}
+		s.ended(t)
+	}
+}
+
+func (s *sim) ended(t *task) {
+	if t.err != nil {
+		s.watchText("error", t.err.Error())
+	}
+	if s.trace != nil {
+		switch {
+		case t.killed:
+			s.tracef("%v was killed", t)
+		case t.err != nil:
+			s.tracef("%v ends with an error: %v", t, t.err)
+		default:
+			s.tracef("%v ends", t)
+		}
+	}
+	s.retire(t.proc)
+	if t.proc.dead && s.plan.mode == oneProcess {
+		return
+	}
+	k := t.sock
+	if k != nil {
+		k.busy = nil
+	}
+	failed := t.killed || t.err != nil
+	switch t.what {
+	case "connect":
+		s.connectEnded(t, failed)
+	case "frame", "confirmed":
+		s.eventEnded(t, failed)
+	case "disconnect":
+		// A function's Disconnect may come again, or not.
+		if failed && s.plan.mode == functions && s.chance(500) {
+			return
+		}
+		k.left, k.gone = true, true
+	case "job":
+		s.jobEnded(t)
+	}
+	s.checkEnd(t)
+}
+
+// connect has the front announce a new connection.
+func (s *sim) connect(k *socket) {
+	p := s.handlerProcess()
+	e := gateway.ConnectEvent{
+		Conn: k.id, Path: skald.Path, At: s.now(),
+		RemoteIP: netip.AddrFrom4([4]byte{10, 0, 0, byte(k.peer.ident.index)}),
+	}
+	t := s.start("connect", p, k, func(ctx context.Context) (any, error) {
+		return p.inst.relay.Connect(ctx, e)
+	})
+	s.tracef("%v begins", t)
+}
+
+func (s *sim) connectEnded(t *task, failed bool) {
+	k := t.sock
+	res, _ := t.result.(gateway.ConnectResult)
+	if failed || !res.Accepted() {
+		k.closed, k.left, k.gone = true, true, true
+		k.detach()
+		return
+	}
+	k.open, k.openedAt, k.activeAt = true, s.now(), s.now()
+	for _, m := range res.First {
+		k.down = append(k.down, downFrame{data: m.Data})
+	}
+}
+
+// handle gives the next event of a connection to a handler.
+func (s *sim) handle(k *socket) {
+	e := k.up[0]
+	if e.kind == upEnd {
+		s.tracef("%v: the front sees it closed by the peer", k)
+		k.up = k.up[1:]
+		k.markClosed()
+		k.end()
+		return
+	}
+	k.activeAt = s.now()
+	e.attempts++
+	p := s.handlerProcess()
+	var t *task
+	if e.kind == upPong {
+		ev := gateway.ConfirmedEvent{Conn: k.id, Marks: slices.Clone(e.marks), At: s.now()}
+		t = s.start("confirmed", p, k, func(ctx context.Context) (any, error) {
+			return nil, p.inst.relay.Confirmed(ctx, ev)
+		})
+	} else {
+		ev := gateway.FrameEvent{Conn: k.id, Data: slices.Clone(e.data), At: s.now()}
+		t = s.start("frame", p, k, func(ctx context.Context) (any, error) {
+			return p.inst.relay.Frame(ctx, ev)
+		})
+		if m := e.msg; m != nil {
+			m.attempts++
+			if m.begun == 0 {
+				m.begun = s.steps
+			}
+			m.ended = 0
+		}
+	}
+	t.ev = e
+	s.tracef("%v begins: %s (attempt %d)", t, e.what, e.attempts)
+}
+
+func (s *sim) eventEnded(t *task, failed bool) {
+	k, e := t.sock, t.ev
+	if failed && s.plan.mode == functions {
+		if e.attempts < maxAttempts {
+			return // it stays the first in the queue
+		}
+		s.violate("jobs", "%v fails again and again: %v", t, t.err)
+	}
+	if len(k.up) > 0 && k.up[0] == e {
+		k.up = k.up[1:]
+	}
+	if e.msg != nil {
+		e.msg.ended = s.steps
+	}
+	if failed && !k.closed {
+		s.tracef("%v: the front closes it because its handler has failed", k)
+		k.markClosed()
+		k.dropUpExceptRunning()
+		k.end()
+	}
+}
+
+// pong is a peer that answers a ping: it has what was sent before.
+func (s *sim) pong(k *socket) {
+	n := 1 + s.rng.IntN(len(k.read))
+	e := &upEvent{kind: upPong, what: "marks"}
+	for _, d := range k.read[:n] {
+		e.marks = append(e.marks, d.mark)
+		if s.trace != nil {
+			e.what += " " + itoa(int(d.mark&^(1<<62)))
+		}
+	}
+	k.read = slices.Clone(k.read[n:])
+	k.up = append(k.up, e)
+	s.tracef("%v answers a ping: %s", k, e.what)
+}
+
+func (s *sim) disconnect(k *socket) {
+	p := s.handlerProcess()
+	ev := gateway.DisconnectEvent{Conn: k.id, Code: gateway.CloseAbnormal, At: s.now()}
+	t := s.start("disconnect", p, k, func(ctx context.Context) (any, error) {
+		return nil, p.inst.relay.Disconnect(ctx, ev)
+	})
+	s.tracef("%v begins", t)
+}
+
+func (s *sim) sweep() {
+	s.sweepDue = false
+	p := s.handlerProcess()
+	t := s.start("sweep", p, nil, func(ctx context.Context) (any, error) {
+		return nil, p.inst.relay.Sweep(ctx)
+	})
+	s.tracef("%v begins", t)
+}
+
+// letTimePass lets seconds pass, or days if nobody is at work: no handler runs
+// for days.
+func (s *sim) letTimePass() {
+	d := time.Duration(1+s.rng.IntN(5)) * time.Second
+	if len(s.tasks) == 0 {
+		switch n := s.rng.IntN(10); {
+		case n < 3:
+			d = 31 * time.Second
+		case n < 6:
+			d = 121 * time.Second
+		case n < 8:
+			d = 11 * time.Minute
+		case n < 9 && s.plan.long:
+			d = time.Duration(1+s.rng.IntN(4)) * 24 * time.Hour
+		case s.plan.long:
+			d = namespaceTTL + time.Hour
+		}
+		s.sweepDue = true
+	}
+	s.tracef("%v pass", d)
+	s.wait(d)
+}
+
+// setClock is an operator, or a time server, that sets the clock.
+func (s *sim) setClock() {
+	by := time.Duration(s.rng.IntN(7200)-3600) * time.Second
+	if s.plan.long && s.chance(300) {
+		by *= 100
+	}
+	if by < 0 {
+		s.setBack = true
+	}
+	s.skew += by
+	s.tick()
+	// What waits for minutes at most, as notices do, may count as expired now.
+	for _, k := range s.sockList {
+		clear(k.want)
+	}
+	s.tracef("the clock is set by %v", by)
+}

@@ -1,0 +1,62 @@
+package sim
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+var detail = regexp.MustCompile(`\bt\d+ |\bj\d+|\bc\d+\([a-z0-9]+\)|\bm\d+\([^)]*\)|(agent|phone)\d[a-z]?|\d+`)
+
+// TestSurvey runs on after failures and counts their kinds: SURVEY=1 SEEDS=n.
+func TestSurvey(t *testing.T) {
+	if os.Getenv("SURVEY") == "" {
+		t.Skip("set SURVEY=1")
+	}
+	o := Options{Start: env("START", 1), Seeds: env("SEEDS", 2000), Store: Mem()}
+	type kind struct {
+		n    int
+		best *Failure
+	}
+	kinds := map[string]*kind{}
+	var mu sync.Mutex
+	var next atomic.Uint64
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for {
+				n := next.Add(1) - 1
+				if n >= o.Seeds {
+					return
+				}
+				s := one(t, o.Start+n, &o, nil)
+				if f := s.failure; f != nil {
+					key := s.plan.mode.String() + ": " + f.Property + ": " + detail.ReplaceAllString(f.Detail, "_")
+					mu.Lock()
+					k := kinds[key]
+					if k == nil {
+						k = &kind{}
+						kinds[key] = k
+					}
+					k.n++
+					if k.best == nil || f.Step < k.best.Step {
+						k.best = f
+					}
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var lines []string
+	for key, k := range kinds {
+		lines = append(lines, fmt.Sprintf("%5d x seed %d (step %d): %s\n        %s", k.n, k.best.Seed, k.best.Step, key, k.best.Detail))
+	}
+	sort.Sort(sort.Reverse(sort.StringSlice(lines)))
+	fmt.Println(strings.Join(lines, "\n"))
+}
