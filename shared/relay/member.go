@@ -58,7 +58,7 @@ const (
 	fenceAttr   = "f." // fences of senders
 )
 
-func groupPartition(group string) string { return "g/" + group }
+func groupPartition(group string) string { return GroupPrefix + group }
 
 func memberKey(group, key string) table.Key {
 	return table.Key{Partition: groupPartition(group), Sort: memberSort + key}

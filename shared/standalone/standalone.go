@@ -88,12 +88,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-const (
-	databaseFile = "blindpost.db"
-	sweepEvery   = time.Minute
-	// sweepBatch is how many expired items one transaction removes.
-	sweepBatch = 1000
-)
+const databaseFile = "blindpost.db"
 
 // Node is a running relay.
 type Node struct {
@@ -153,6 +148,9 @@ func Open(cfg Config) (*Node, error) {
 	n.Skald = skald.New(n.Relay, skald.Options{Limits: cfg.Limits.Skald, PushText: cfg.PushText})
 	n.Relay.Use(n.Skald)
 	n.Server.Handle(n.Relay)
+	if err := n.recover(cfg.Metrics); err != nil {
+		return nil, errors.Join(err, n.bolt.Close(context.Background()))
+	}
 	var ctx context.Context
 	ctx, n.stop = context.WithCancel(context.Background())
 	n.swept = make(chan struct{})
@@ -237,48 +235,14 @@ func (n *Node) SetLimits(l Limits) {
 // over spread, lets handlers and due jobs finish and closes the database.
 func (n *Node) Shutdown(ctx context.Context, spread time.Duration) error {
 	n.stopping.Store(true)
-	errServer := n.Server.Shutdown(ctx, spread)
+	err := n.Server.Shutdown(ctx, spread)
 	n.stop()
 	<-n.swept
-	return errors.Join(errServer, n.jobs.Close(ctx), n.bolt.Close(ctx))
-}
-
-// sweep does what is due once a minute: groups whose time is over, and the space
-// of expired items.
-func (n *Node) sweep(ctx context.Context) {
-	defer close(n.swept)
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if err := n.sweepOnce(ctx); err != nil && ctx.Err() == nil {
-			n.log.ErrorContext(ctx, "failed to sweep", "error", err)
-		}
+	err = errors.Join(err, n.jobs.Close(ctx))
+	if err == nil {
+		err = n.markClean(ctx)
 	}
-}
-
-func (n *Node) sweepOnce(ctx context.Context) error {
-	return errors.Join(
-		n.Relay.Sweep(ctx),
-		sweepExpired(ctx, n.mem, n.now()),
-		sweepExpired(ctx, n.bolt, n.now()),
-	)
-}
-
-// sweepExpired gives the space of expired items back.
-func sweepExpired(ctx context.Context, t interface {
-	Sweep(ctx context.Context, now time.Time, max int) (int, error)
-}, now time.Time) error {
-	for {
-		removed, err := t.Sweep(ctx, now, sweepBatch)
-		if err != nil || removed < sweepBatch {
-			return err
-		}
-	}
+	return errors.Join(err, n.bolt.Close(ctx))
 }
 
 // ids makes the ids of connections and items.

@@ -81,6 +81,35 @@ func (h *home) authorize(agent *peer, phones ...*phone) {
 	agent.wantAuthorizeOk(len(phones))
 }
 
+// revoke authorises only those who stay, and makes the agent see those who were
+// online go. Whether it hears of that before or after AuthorizeOk is open.
+func (h *home) revoke(agent *peer, online []*phone, stay ...*phone) {
+	h.t.Helper()
+	agent.send(frameAuthorize(keysOf(stay)...))
+	h.wantRevoked(agent, online, len(stay))
+}
+
+// wantRevoked wants AuthorizeOk for n clients and OFFLINE for each of gone.
+func (h *home) wantRevoked(agent *peer, gone []*phone, n int) {
+	h.t.Helper()
+	offline := make(map[string]bool)
+	for _, ph := range gone {
+		offline[string(ph.key)] = true
+	}
+	for ok := false; !ok || len(offline) > 0; {
+		f := agent.want("AuthorizeOk and OFFLINE of the revoked")
+		event := f.GetPresenceEvent()
+		switch {
+		case f.GetAuthorizeOk() != nil && !ok && int(f.GetAuthorizeOk().GetAuthorized()) == n:
+			ok = true
+		case event.GetStatus() == skaldpb.Status_STATUS_OFFLINE && offline[string(event.GetPubkey())]:
+			delete(offline, string(event.GetPubkey()))
+		default:
+			agent.instead("AuthorizeOk and OFFLINE of the revoked", f)
+		}
+	}
+}
+
 func keysOf(phones []*phone) [][]byte {
 	var keys [][]byte
 	for _, ph := range phones {

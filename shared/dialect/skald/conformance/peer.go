@@ -63,6 +63,9 @@ func (p *peer) start(conn *websocket.Conn) {
 		p.read()
 	}()
 	p.t.Cleanup(func() {
+		if unread := p.unread(); unread != "" && p.t.Failed() {
+			p.t.Logf("%s has%s", p.name, unread)
+		}
 		_ = conn.CloseNow()
 		<-done
 	})

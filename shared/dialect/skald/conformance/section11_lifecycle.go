@@ -42,7 +42,7 @@ func section11Deleted(t *testing.T, r *relay) {
 	leaving.wantNothing()
 	leaving.close()
 
-	time.Sleep(1800 * time.Millisecond)
+	time.Sleep(time.Second + grain)
 	both[0].try().wantRefusal("not_found")
 	h.newPhone().dialPairing(token).wantRefusal("not_found")
 	again := h.dialAgent()

@@ -77,9 +77,8 @@ func section5Unknown(t *testing.T, r *relay) {
 	agent.wantAuthorizeOk(1)
 	p.wantNothing()
 	agent.send(frameAuthorize(keys[1:]...))
-	agent.wantAuthorizeOk(0)
+	h.wantRevoked(agent, []*phone{ph}, 0)
 	p.wantClosed()
-	agent.wantOffline(ph.identity)
 	agent.wantPresence(h.agent)
 }
 
@@ -127,10 +126,9 @@ func section5Malformed(t *testing.T, r *relay) {
 // Revocation (a): the relay MUST close the active connection.
 func section5Closed(t *testing.T, r *relay) {
 	h, agent, ph, p := r.pairOnline(t)
-	h.authorize(agent)
+	h.revoke(agent, []*phone{ph})
 	p.wantClosed()
 	ph.try().wantRefusal("unauthorized")
-	agent.wantOffline(ph.identity)
 	agent.wantPresence(h.agent)
 }
 
@@ -185,11 +183,10 @@ func section5Token(t *testing.T, r *relay) {
 // A revoked client is not found, not let in and not heard.
 func section5Nobody(t *testing.T, r *relay) {
 	h, agent, ph, p := r.pairOnline(t)
-	h.authorize(agent)
+	h.revoke(agent, []*phone{ph})
 	// What it still sends on its way out does not arrive.
 	_ = p.post(r.parcel("last words").to(h.agent.key))
 	p.wantClosed()
-	agent.wantOffline(ph.identity)
 	for _, m := range []parcel{r.parcel("stored"), r.liveParcel("live")} {
 		agent.send(m.to(ph.key))
 		agent.wantError("not_found")
@@ -201,9 +198,8 @@ func section5Nobody(t *testing.T, r *relay) {
 func section5Again(t *testing.T, r *relay) {
 	h, agent, ph, p := r.pairOnline(t)
 	for range 3 {
-		h.authorize(agent)
+		h.revoke(agent, []*phone{ph})
 		p.wantClosed()
-		agent.wantOffline(ph.identity)
 		h.pair(agent, ph)
 		ph.try().wantRefusal("unauthorized")
 		h.authorize(agent, ph)

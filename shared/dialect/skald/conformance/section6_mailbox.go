@@ -13,7 +13,7 @@ var section6Mailbox = []story{
 	{name: "Section6_3_UnconfirmedComesAgain", tell: section63Unconfirmed, needs: delivery},
 	{name: "Section6_3_SleepingAndWaking", tell: section63Again},
 	{name: "Section6_3_QueueTTL", tell: section63TTL,
-		own: &Settings{MessagesPerMinute: plenty, ConnectionsPerIP: plenty, QueueTTL: 2 * time.Second}},
+		own: &Settings{MessagesPerMinute: plenty, ConnectionsPerIP: plenty, QueueTTL: time.Second}},
 	{name: "Section6_3_EachHasItsOwnQueue", tell: section63Own},
 }
 
@@ -148,7 +148,7 @@ func section63TTL(t *testing.T, r *relay) {
 		agent.send(m.to(ph.key))
 	}
 	agent.wantNothing()
-	time.Sleep(2*time.Second + 200*time.Millisecond)
+	time.Sleep(time.Second + grain)
 	fresh := r.parcels(3)
 	for _, m := range fresh {
 		agent.send(m.to(ph.key))

@@ -90,7 +90,7 @@ func section93Expired(t *testing.T, r *relay) {
 	token := h.newToken()
 	agent.send(framePairingStart(token, 1))
 	agent.wantPairingReady(1)
-	time.Sleep(1200 * time.Millisecond)
+	time.Sleep(time.Second + grain)
 	h.newPhone().dialPairing(token).wantRefusal("pairing_closed")
 	h.pair(agent, h.newPhone())
 	agent.wantNothing()
