@@ -108,6 +108,14 @@ func (p *process) expect(text string) string {
 	}
 }
 
+// hasPrinted is expect for what may have been printed before.
+func (p *process) hasPrinted(text string) {
+	p.t.Helper()
+	seen := p.out.rewind(0)
+	p.expect(text)
+	p.out.rewind(seen)
+}
+
 // ends waits for the end and checks the exit status.
 func (p *process) ends(status int) {
 	p.t.Helper()
@@ -145,6 +153,14 @@ func (w *transcript) all() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.text
+}
+
+// rewind sets up to where expect has looked, and returns where that was.
+func (w *transcript) rewind(to int) (from int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	from, w.seen = w.seen, to
+	return from
 }
 
 // find looks for a text in whole lines.

@@ -95,8 +95,8 @@ func TestChatInBothDirections(t *testing.T) {
 	agent = h.agent()
 	agent.expect("paired     with 1 client")
 	agent.expect("1 of 1 client online.")
-	agent.expect("client 1: good night")
-	agent.expect(`Client 1 is called "phone".`)
+	agent.expect(": good night")
+	agent.hasPrinted(`Client 1 is called "phone".`)
 
 	t.Log("The agent revokes the phone.")
 	agent.enter("/revoke 1")

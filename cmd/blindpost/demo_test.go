@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"net"
@@ -15,9 +17,6 @@ import (
 
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
-
-	"encoding/base64"
-	"encoding/hex"
 )
 
 // runDemoTest plays a demo, with its files in a folder of its own.
@@ -70,7 +69,7 @@ func TestDemoFindsFaults(t *testing.T) {
 	}{
 		{
 			"a mailbox for three",
-			func(s *demoSettings) { s.limits.Relay.MailboxCap = 3 },
+			func(s *demoSettings) { s.limits.Relay.MailboxCap = 3; s.patience = 2 * time.Second },
 			[]string{"five messages to Ben wait in his mailbox", "the five messages come"},
 		},
 		{
@@ -79,9 +78,9 @@ func TestDemoFindsFaults(t *testing.T) {
 			[]string{"none of the 14 texts is there"},
 		},
 		{
-			"a relay that refuses everybody",
-			func(s *demoSettings) { s.limits.Relay.ConnectionsPerIP = 1; s.patience = time.Second },
-			[]string{"the agent opens", "let nobody in"},
+			"a relay that takes one connection",
+			func(s *demoSettings) { s.limits.Relay.ConnectionsPerIP = 1 },
+			[]string{"Ana's phone scans the code"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -94,12 +93,10 @@ func TestDemoFindsFaults(t *testing.T) {
 				t.Fatalf("the last line is %q", lastLine(out))
 			}
 			_, summary, _ := strings.Cut(out, "What failed:")
-			named := false
 			for _, claim := range c.claims {
-				named = named || strings.Contains(summary, claim)
-			}
-			if !named {
-				t.Errorf("what failed is not named:\n%s", out)
+				if !strings.Contains(summary, claim) {
+					t.Errorf("it does not name %q:\n%s", claim, out)
+				}
 			}
 		})
 	}

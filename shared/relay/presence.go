@@ -150,25 +150,25 @@ func (r *Relay) Announce(ctx context.Context, group, key string) error {
 	if d == nil {
 		return nil
 	}
+	var told *Member // as the others know it; nil before the first word
 	for range maxTries {
 		m, err := r.GetMember(ctx, group, key)
 		if err != nil {
 			return err
 		}
-		if m == nil {
+		switch {
+		case m == nil && (told == nil || told.Conn == ""):
+			return nil
+		case m == nil: // removed since we said that it is online
+			m = told
+			m.Conn = ""
+		case told != nil && (m.Conn != "") == (told.Conn != ""):
 			return nil
 		}
-		online := m.Conn != ""
-		if err := r.announce(ctx, d, m, online); err != nil {
+		if err := r.announce(ctx, d, m, m.Conn != ""); err != nil {
 			return err
 		}
-		again, err := r.GetMember(ctx, group, key)
-		if err != nil {
-			return err
-		}
-		if again == nil || (again.Conn != "") == online {
-			return nil
-		}
+		told = m
 	}
 	return nil
 }

@@ -32,7 +32,9 @@ func (r *Relay) Open(ctx context.Context, c *Conn) error {
 // until the window is full, to go on when the peer has confirmed. It runs only
 // while the member is held and for its current connection.
 func (r *Relay) pump(ctx context.Context, c *Conn) error {
+	c.pausedAt = 0
 	frames, bytes := 0, 0
+	unconfirmed := int64(0) // last number that waits for the peer
 	var sent []uint64
 	for {
 		m, err := r.GetMember(ctx, c.Group, c.Member)
@@ -74,6 +76,7 @@ func (r *Relay) pump(ctx context.Context, c *Conn) error {
 				sent = append(sent, e.mark())
 			case gateway.Pending:
 				frames, bytes = frames+1, bytes+len(e.frame.Data)
+				unconfirmed = e.seq
 			}
 			c.posted = e.seq
 		}
@@ -83,10 +86,9 @@ func (r *Relay) pump(ctx context.Context, c *Conn) error {
 			}
 		}
 		if frames >= pumpFrames {
-			c.pausedAt = c.posted
-			return r.SaveConn(ctx, c)
+			c.pausedAt = unconfirmed
 		}
-		if err := r.SaveConn(ctx, c); err != nil {
+		if err := r.SaveConn(ctx, c); err != nil || c.pausedAt != 0 {
 			return err
 		}
 	}
