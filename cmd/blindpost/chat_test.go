@@ -49,6 +49,7 @@ func (h *household) pair(agent, client *process) {
 }
 
 func TestChatInBothDirections(t *testing.T) {
+	t.Parallel()
 	h := newHousehold(t)
 	agent := h.agent()
 	agent.expect("namespace  ")
@@ -121,6 +122,7 @@ func TestChatInBothDirections(t *testing.T) {
 }
 
 func TestChatWithTwoClients(t *testing.T) {
+	t.Parallel()
 	h := newHousehold(t)
 	agent := h.agent("--yes")
 	code := agent.expect(`{"v":1,`)
@@ -180,6 +182,7 @@ func TestChatWithTwoClients(t *testing.T) {
 }
 
 func TestAgentTurnsAClientAway(t *testing.T) {
+	t.Parallel()
 	h := newHousehold(t)
 	agent := h.agent()
 	phone := h.client("phone", "--pair", agent.expect(`{"v":1,`))
@@ -194,6 +197,7 @@ func TestAgentTurnsAClientAway(t *testing.T) {
 }
 
 func TestChatSurvivesARestartOfTheRelay(t *testing.T) {
+	t.Parallel()
 	h := newHousehold(t)
 	agent := h.agent()
 	phone := h.client("phone")
@@ -208,6 +212,7 @@ func TestChatSurvivesARestartOfTheRelay(t *testing.T) {
 }
 
 func TestChatByPipe(t *testing.T) {
+	t.Parallel()
 	h := newHousehold(t)
 	agent := h.agent("--yes", "--stay")
 	code := agent.expect(`{"v":1,`)
@@ -228,6 +233,7 @@ func TestChatByPipe(t *testing.T) {
 }
 
 func TestChatThatCannotBegin(t *testing.T) {
+	t.Parallel()
 	h := newHousehold(t)
 	agent := h.agent()
 	agent.expect("Connected.")

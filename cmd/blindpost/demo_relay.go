@@ -7,12 +7,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,8 +37,9 @@ type demoRelay struct {
 // demoLogFile is the log, in the relay's folder.
 const demoLogFile = "relay.log"
 
-// startDemoRelay starts one with its files in dir.
-func startDemoRelay(dir string, settings demoSettings, show io.Writer) (*demoRelay, error) {
+// startDemoRelay starts one with its files in dir. show, if it is set, gets each
+// line of the log.
+func startDemoRelay(dir string, settings demoSettings, show func(line string)) (*demoRelay, error) {
 	certPEM, keyPEM, err := makeSelfSigned([]string{"127.0.0.1", "localhost"}, time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("failed to make a certificate: %w", err)
@@ -140,7 +141,7 @@ func (r *demoRelay) files() (map[string][]byte, error) {
 
 // demoLog keeps what a relay logs, and shows it if show is set.
 type demoLog struct {
-	show io.Writer
+	show func(line string)
 
 	mu      sync.Mutex
 	content bytes.Buffer
@@ -151,8 +152,7 @@ func (l *demoLog) Write(p []byte) (int, error) {
 	defer l.mu.Unlock()
 	l.content.Write(p)
 	if l.show != nil {
-		// What cannot be shown is still kept.
-		_, _ = fmt.Fprintf(l.show, "      relay: %s", p)
+		l.show(strings.TrimRight(string(p), "\n"))
 	}
 	return len(p), nil
 }

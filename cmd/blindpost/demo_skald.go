@@ -68,13 +68,12 @@ func (d *skaldDemo) within(ctx context.Context, f func(context.Context) error) e
 func (d *skaldDemo) openRelay(ctx context.Context) error {
 	d.chapter("A relay",
 		"A phone and the computer behind it cannot reach each other directly. Both dial out to a relay. Here is one, in this process, with a database file of its own.")
-	var err error
+	var show func(string)
 	if d.verbose {
-		d.relay, err = startDemoRelay(d.dir, d.demoSettings, d.screen.out)
-	} else {
-		d.relay, err = startDemoRelay(d.dir, d.demoSettings, nil)
+		show = func(line string) { d.screen.print("      relay: %s", line) }
 	}
-	if err != nil {
+	var err error
+	if d.relay, err = startDemoRelay(d.dir, d.demoSettings, show); err != nil {
 		return d.check(err, "the relay starts")
 	}
 	d.dial = skaldclient.DialOptions{TLSConfig: &tls.Config{RootCAs: d.relay.roots, MinVersion: tls.VersionTLS12}}

@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"strings"
+	"time"
 
 	"blindpost/shared/gateway"
 	"blindpost/shared/table"
@@ -128,6 +129,7 @@ func (s *sim) memberGone(t *task, m *member) {
 		s.namespaceGone(t, m, gr)
 	}
 	if m.conn != "" {
+		m.peer.cutOff = true
 		s.presenceChanged(t, m.peer, m, false)
 	}
 }
@@ -173,6 +175,9 @@ func (s *sim) memberChanged(t *task, l *lane, old, now *member) {
 		return
 	case now.ep <= old.ep:
 		s.violate(propOrder, "%v: %v joins with epoch %d after %d", t, now.peer, now.ep, old.ep)
+	}
+	if gr := s.ghost.group(now.group); now.gen != gr.gen || s.ghost.members[gr.root] == nil {
+		s.violate(propExpiry, "%v lets %v into a namespace that is no more", t, now.peer)
 	}
 	k.lane, k.epoch = now.lane, now.ep
 	k.joins++
@@ -248,7 +253,13 @@ func (s *sim) windowWritten(t *task, group string, o *table.Op) {
 		}
 		if o.Action == table.Put && t.ev != nil && t.ev.window != nil {
 			w := t.ev.window
-			w.open, w.used, w.expires = true, false, table.RoundExpires(o.Expires)
+			ttl := time.Duration(w.ttl) * time.Second
+			if ttl == 0 {
+				ttl = 300 * time.Second
+			}
+			// A handler may have looked at the clock some time ago.
+			w.open, w.used = true, false
+			w.soonest, w.expires = t.startedAt.Add(ttl), table.RoundExpires(s.now().Add(ttl))
 		}
 	case table.Update:
 		w := s.openWindow(ns)

@@ -57,6 +57,7 @@ const (
 
 // upEvent is what the front has received and not yet handled.
 type upEvent struct {
+	id       int
 	kind     upKind
 	data     []byte
 	what     string

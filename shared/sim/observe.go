@@ -39,7 +39,7 @@ func (s *sim) watch(t *task) {
 				t.stale = true
 			}
 			rk := s.socks[r.conn]
-			if rk == nil || rk.closed || r.cs == 1 && r.tn >= 64 {
+			if rk == nil || rk.closed || r.cs == 1 && (r.tn >= 64 || len(m.ciphertext) > 60<<10) {
 				t.sawOffline = true
 			}
 		}
@@ -50,7 +50,7 @@ func (s *sim) watch(t *task) {
 	}
 	if t.ev.window != nil {
 		w := t.ev.window
-		if !w.open || w.used || !s.latest.Before(w.expires) {
+		if !w.open || w.used || !s.latest.Before(w.soonest) {
 			t.sawClosedWindow = true
 		}
 	}
@@ -181,7 +181,7 @@ func (s *sim) messagePosted(t *task, k *socket, d *downFrame, f *skaldpb.Message
 		return
 	}
 	if t.ev != nil && t.ev.msg == m {
-		t.posted = true
+		t.posted = t.posted || taken
 	}
 	if !taken {
 		t.postGone = true
@@ -368,7 +368,7 @@ func (s *sim) checkEnd(t *task) {
 	if t.refused || t.closedOwn {
 		return
 	}
-	if m.live && (t.posted || t.queued || t.offline) || !m.live && t.stored {
+	if m.live && (t.posted || t.queued || t.offline) || !m.live && (t.stored || len(m.entries) > 0) {
 		m.accepted = true
 		return
 	}

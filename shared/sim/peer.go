@@ -34,14 +34,16 @@ type namespace struct {
 // model's.
 type window struct {
 	token  []byte
-	ready  bool // the agent has been told PairingReady
-	closed bool // the agent has been told PairingStopOk
-	asked  bool // the agent has asked for that
+	ttl    uint32 // seconds that were asked for
+	ready  bool   // the agent has been told PairingReady
+	closed bool   // the agent has been told PairingStopOk
+	asked  bool   // the agent has asked for that
 	// admitted are the connections that were let in by this token.
 	admitted map[*socket]bool
 	// state of the item that the relay keeps
 	open    bool
 	used    bool
+	soonest time.Time
 	expires time.Time
 }
 
@@ -57,6 +59,7 @@ type peer struct {
 	pairing *socket // a phone's connection for pairing
 
 	paired  bool // a phone believes to be
+	cutOff  bool // it was removed while it was connected
 	refused int  // how often in a row it was not admitted
 	// list is what an agent would authorise.
 	list map[*peer]bool
@@ -129,7 +132,8 @@ func (k *socket) send(what string, f *skaldpb.RelayFrame, e *upEvent) {
 	if err != nil {
 		panic(err)
 	}
-	e.kind, e.data, e.what = upFrame, data, what
+	k.sim.frames++
+	e.id, e.kind, e.data, e.what = k.sim.frames, upFrame, data, what
 	if k.closed && k.sim.plan.mode == oneProcess {
 		k.sim.dropUp(e) // our own server does not read any more
 		return
@@ -140,7 +144,7 @@ func (k *socket) send(what string, f *skaldpb.RelayFrame, e *upEvent) {
 func (k *socket) sendMessage(to *peer, live bool) {
 	s, from := k.sim, k.peer
 	size := 40 + s.rng.IntN(200)
-	if s.plan.large && !live {
+	if s.plan.large && (!live || s.chance(200)) {
 		size = largeFrame
 	}
 	m := newMessage(len(s.messages), from, to, live, size)
@@ -193,7 +197,7 @@ func (k *socket) sendAuthorize(list map[*peer]bool) {
 
 func (k *socket) sendPairingStart(ttl uint32) {
 	ns := k.peer.space
-	w := &window{token: challenge(1<<32 + uint64(len(ns.windows)) + uint64(ns.index)<<16), admitted: make(map[*socket]bool)}
+	w := &window{ttl: ttl, token: challenge(1<<32 + uint64(len(ns.windows)) + uint64(ns.index)<<16), admitted: make(map[*socket]bool)}
 	ns.windows = append(ns.windows, w)
 	k.send("PairingStart", &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_PairingStart{
 		PairingStart: &skaldpb.PairingStart{PairingToken: w.token, Ttl: ttl},

@@ -155,7 +155,7 @@ func (p *peer) gotPresence(k *socket, f *skaldpb.PresenceEvent) {
 		return
 	}
 	online := f.GetStatus() == skaldpb.Status_STATUS_ONLINE
-	if was, told := k.view[other]; told && was == online && s.plan.mode == oneProcess && s.mishaps == 0 {
+	if was, told := k.view[other]; told && was == online && s.plan.mode == oneProcess && s.mishaps == 0 && !other.cutOff {
 		s.violate(propPresence, "%v is told twice in a row that %v is %s", k, other, onOff(online))
 	}
 	k.view[other] = online

@@ -130,6 +130,9 @@ func (s *sim) choose() (choice, bool) {
 			}
 			return s.choose()
 		}
+		if len(s.tasks) > 0 {
+			return s.chooseLater()
+		}
 		return choice{}, false
 	}
 	total := 0
@@ -144,6 +147,20 @@ func (s *sim) choose() (choice, bool) {
 		n -= c.weight
 	}
 	panic("unreachable")
+}
+
+// chooseLater lets time pass for a task that waits for a timer.
+func (s *sim) chooseLater() (choice, bool) {
+	if s.waited++; s.waited > 10 {
+		s.violate(propStuck, "%v waits for ever", s.tasks[0])
+		return choice{}, false
+	}
+	s.wait(time.Second)
+	synctest.Wait()
+	s.reap()
+	c, ok := s.choose()
+	s.waited = 0
+	return c, ok
 }
 
 func (s *sim) do(c choice) {
@@ -372,6 +389,9 @@ func (s *sim) handle(k *socket) {
 		})
 	} else {
 		ev := gateway.FrameEvent{Conn: k.id, Data: slices.Clone(e.data), At: s.now()}
+		if s.plan.mode == functions {
+			ev.ID = "f" + itoa(e.id)
+		}
 		t = s.start("frame", p, k, func(ctx context.Context) (any, error) {
 			return p.inst.relay.Frame(ctx, ev)
 		})

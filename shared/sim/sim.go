@@ -30,6 +30,7 @@ type sim struct {
 	skew     time.Duration
 	nonces   uint64
 	ids      uint64
+	frames   int
 	durable  table.Table
 	closing  func() error
 	memory   *mem.Table // volatile partitions
@@ -57,6 +58,7 @@ type sim struct {
 	quick     bool // operations happen at once
 	calm      bool // no faults, no initiative of peers
 	slowPost  bool
+	waited    int
 	sweepDue  bool
 	dir       string
 	failure   *Failure

@@ -433,6 +433,96 @@ func TestUnexpectedClients(t *testing.T) {
 	})
 }
 
+// A policy that takes its time, because it asks a human, is not asked twice,
+// though the relay reports the client again after a reconnect.
+func TestSlowPolicyIsAskedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newPipeRelay(t)
+		asked := 0
+		answer := make(chan Decision)
+		agent := r.agent(t, func(c *AgentConfig) {
+			c.Policy = func(context.Context, PairingRequest) Decision {
+				asked++
+				return <-answer
+			}
+		})
+		next[Connected](t, agent.recorder)
+		client := r.client(t, nil)
+		window, err := agent.StartPairing(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Pair(t.Context(), window.QR); err != nil {
+			t.Fatal(err)
+		}
+		next[PairingRequested](t, agent.recorder)
+		agent.Reconnect()
+		next[PairingRequested](t, agent.recorder)
+		client.start(client.Run)
+		time.Sleep(time.Minute)
+		answer <- Allow
+		next[Connected](t, client.recorder)
+		if asked != 1 {
+			t.Errorf("asked %d times", asked)
+		}
+	})
+}
+
+// A phone that scans again, though it is authorised, is pending at the relay
+// until it is declared again.
+func TestAuthorizedClientPairsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newPipeRelay(t)
+		asked := 0
+		agent, client := r.pair(t, func(c *AgentConfig) {
+			c.Policy = func(context.Context, PairingRequest) Decision {
+				asked++
+				return Allow
+			}
+		}, nil)
+		client.stop()
+		window, err := agent.StartPairing(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := len(r.authorizes())
+		if err := client.Pair(t.Context(), window.QR); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if got := r.authorizes(); len(got) != before+1 || got[before] != 1 {
+			t.Errorf("declared %v", got[before:])
+		}
+		if asked != 1 || agent.m.ledger.view().Window != nil {
+			t.Errorf("asked %d times, window %v", asked, agent.m.ledger.view().Window)
+		}
+	})
+}
+
+// A relay cannot fill the agent's memory with clients.
+func TestClientsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newPipeRelay(t)
+		agent := r.agent(t, nil)
+		next[Declared](t, agent.recorder)
+		exchange := mustIdentity(t, 3).ExchangeKey()
+		p := r.peer(agent.Identity().PublicKey())
+		for i := range maxPeers + 2 {
+			key := PublicKey{byte(i), byte(i >> 8), 1}
+			p.out <- &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_ClientPaired{
+				ClientPaired: &skaldpb.ClientPaired{ClientEd25519Pub: key[:], ClientX25519Pub: exchange[:]}}}
+		}
+		for range 2 {
+			if got := next[Fault](t, agent.recorder); !errors.Is(got.Err, errTooManyPeers) {
+				t.Errorf("%+v", got)
+			}
+		}
+		if n := len(agent.Peers()); n != maxPeers {
+			t.Errorf("remembers %d", n)
+		}
+	})
+}
+
 // A client may come through the window while the agent is away, whether the
 // agent was stopped or killed.
 func TestClientPairsWhileAgentIsAway(t *testing.T) {

@@ -247,6 +247,51 @@ func TestBusyUser(t *testing.T) {
 	})
 }
 
+// The user gets busy just when a pong is due: it lies unread, but the relay is
+// not to blame.
+func TestBusyUserWhilePonging(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newPipeRelay(t)
+		busy := make(chan struct{})
+		agent, client := r.pair(t, nil, func(c *ClientConfig) {
+			record := c.OnEvent
+			c.QueueSize = 3
+			c.OnEvent = func(ctx context.Context, e Event) {
+				if m, ok := e.(Message); ok && m.Counter == 1 {
+					<-busy
+				}
+				record(ctx, e)
+			}
+		})
+		slow := r.peer(client.Identity().PublicKey())
+		r.intercept = func(p *fakePeer, f *skaldpb.RelayFrame) bool {
+			if p == slow && f.GetMessage() != nil {
+				time.Sleep(4 * time.Second)
+			}
+			return false
+		}
+		synctest.Wait()
+		time.Sleep(44*time.Second + 500*time.Millisecond)
+		if err := client.Send(t.Context(), note(t, "slows the relay down"), false); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) // the client has pinged, and waits
+		for range 10 {
+			if err := agent.Send(t.Context(), client.Identity().PublicKey(), note(t, "x"), false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		close(busy)
+		for range 10 {
+			next[Message](t, client.recorder)
+		}
+		if got := ofType[Disconnected](client.rest()); len(got) > 0 {
+			t.Errorf("gave up: %+v", got)
+		}
+	})
+}
+
 // What waits is handed out before Run returns.
 func TestStopHandsOutWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -146,6 +146,11 @@ func TestCountersSurviveARestart(t *testing.T) {
 		if len(nonces) != 2*3*5 {
 			t.Errorf("%d nonces", len(nonces))
 		}
+		// Each start skips what was reserved and not used.
+		last := uint64(4*reserveBlock + 3)
+		if s, err := agentStore.Load(); err != nil || s.Peers[0].ReceiveSeen != last {
+			t.Errorf("agent has seen %+v, want %d: %v", s.Peers, last, err)
+		}
 		agent.stop()
 		client.stop()
 		agentStore.Close()

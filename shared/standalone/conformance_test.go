@@ -181,7 +181,7 @@ func openBinary(t *testing.T, binary string, o conformance.Settings) conformance
 		_ = relay.Process.Signal(sig)
 		err := relay.Wait()
 		if sig == os.Interrupt && err != nil {
-			t.Errorf("the relay did not end well: %v", err)
+			t.Errorf("the relay did not end well: %v\n%s", err, log.bytes())
 		}
 	}
 	start(t)

@@ -95,7 +95,9 @@ func (h *limitWatch) Disconnect(_ context.Context, e gateway.DisconnectEvent) er
 	return nil
 }
 
-// FuzzFrames sends arbitrary bytes after the upgrade.
+// FuzzFrames sends arbitrary bytes after the upgrade. What it covers depends a
+// little on the scheduler, over which the minimizing of an input can sit for a
+// minute: run it with -fuzzminimizetime=10x.
 func FuzzFrames(f *testing.F) {
 	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 	for _, seed := range [][]byte{

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -36,4 +38,47 @@ func TestSlowReaderBeforeTheAnswer(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// stubbornListener lets its Accept return only when it has been closed twice: the
+// moment between the two lasts as long as it takes.
+type stubbornListener struct {
+	first, second chan struct{}
+	closes        atomic.Int32
+}
+
+func (l *stubbornListener) Accept() (net.Conn, error) {
+	<-l.second
+	return nil, net.ErrClosed
+}
+
+func (l *stubbornListener) Close() error {
+	switch l.closes.Add(1) {
+	case 1:
+		close(l.first)
+		return nil
+	case 2:
+		close(l.second)
+	}
+	return net.ErrClosed
+}
+
+func (l *stubbornListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+// The end of the context of Serve closes the listener, and so does Shutdown; that
+// the second of them found it closed made the shutdown fail.
+func TestShutdownAfterTheEndOfServe(t *testing.T) {
+	s := newServer(t, gatewaytest.NewRecorder())
+	l := &stubbornListener{first: make(chan struct{}), second: make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, l) }()
+	cancel()
+	<-l.first
+	if err := s.Shutdown(t.Context(), 0); err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+	if err := <-served; err != nil {
+		t.Errorf("serve: %v", err)
+	}
 }

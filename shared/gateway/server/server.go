@@ -70,6 +70,8 @@ func New(o Options) (*Server, error) {
 
 // Handle sets the handler. It must be called once, before the first request;
 // it is apart from New because a handler usually needs the front to be made.
+// While a handler of a connection runs, that connection is not read, and so its
+// peer's pings are not answered; clients in the field give up after 10 s.
 func (s *Server) Handle(h gateway.Handler) {
 	s.handler = h
 }

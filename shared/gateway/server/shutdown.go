@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 
@@ -32,7 +34,8 @@ func (s *Server) Shutdown(ctx context.Context, spread time.Duration) error {
 		_ = s.http.Close() // what did not end in time
 		return fmt.Errorf("failed to shut down in time: %w", ctx.Err())
 	}
-	if err != nil {
+	// The end of the context of Serve may have closed the listener already.
+	if err != nil && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("failed to shut down: %w", err)
 	}
 	return nil

@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"blindpost/shared/table"
 )
@@ -109,15 +110,16 @@ func Open(path string, o Options) (*Table, error) {
 	db, err := bbolt.Open(path, fileMode, &bbolt.Options{
 		Timeout: o.LockTimeout,
 		// The list of free pages is not written with each commit: it grows with
-		// what was ever deleted, and would be most of what a commit writes after
-		// a large sweep. In exchange, Open walks over all pages once.
+		// what was deleted, and would be most of what a commit writes after a
+		// large sweep (with 70,000 free pages, a lone write took 2.9 ms instead
+		// of 0.5). In exchange Open walks over all pages, 0.15 s for 300 MB.
 		NoFreelistSync: true,
 		// The map finds a run of free pages at once; the array searches.
 		FreelistType: bbolt.FreelistMapType,
 		// Statistics cost two locks for each read.
 		NoStatistics: true,
 	})
-	if errors.Is(err, bbolt.ErrTimeout) {
+	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("failed to open %s: another process is using it", path)
 	}
 	if err != nil {

@@ -1,10 +1,12 @@
 package bolt
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"blindpost/shared/table"
 )
@@ -163,7 +165,7 @@ func (t *Table) transact(batch []*request) error {
 // rollback ends a transaction, unless that has happened already, and returns
 // the error it was ended for.
 func rollback(tx *bbolt.Tx, reason error) error {
-	if err := tx.Rollback(); err != nil && reason == nil && err != bbolt.ErrTxClosed {
+	if err := tx.Rollback(); err != nil && reason == nil && !errors.Is(err, bolterrors.ErrTxClosed) {
 		return err
 	}
 	return reason

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"blindpost/shared/table"
 )
@@ -20,7 +21,7 @@ const pageSize = 1 << 20
 // answered.
 func (t *Table) begin() (*bbolt.Tx, error) {
 	tx, err := t.db.Begin(false)
-	if errors.Is(err, bbolt.ErrDatabaseNotOpen) {
+	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return nil, ErrClosed
 	}
 	if err != nil {

@@ -130,16 +130,17 @@ func (t *Table) Transact(ctx context.Context, ops []table.Op) error {
 }
 
 // Sweep removes items that are expired at now and by the table's own clock, the
-// oldest first, in transactions of at most max. Other writes take their turn in
-// between. It returns how many it removed.
-func (t *Table) Sweep(ctx context.Context, now time.Time, max int) (int, error) {
-	if max < 1 {
-		max = defaultSweep
+// oldest first, in transactions of at most limit, until none is left. Other
+// writes take their turn in between, so a smaller limit makes them wait less: an
+// item costs some 20 to 40 µs. It returns how many it removed.
+func (t *Table) Sweep(ctx context.Context, now time.Time, limit int) (int, error) {
+	if limit < 1 {
+		limit = defaultSweep
 	}
 	total := 0
 	for {
 		r := t.newRequest()
-		r.sweep, r.sweepAt = max, now
+		r.sweep, r.sweepAt = limit, now
 		answered, err := t.submit(ctx, r)
 		if !answered {
 			return total, err
@@ -150,11 +151,11 @@ func (t *Table) Sweep(ctx context.Context, now time.Time, max int) (int, error) 
 			return total, err
 		}
 		total += swept
-		if swept < max {
+		if swept < limit {
 			return total, nil
 		}
 	}
 }
 
 // defaultSweep is the size of a sweep that names none.
-const defaultSweep = 1000
+const defaultSweep = 200

@@ -8,12 +8,12 @@ import (
 	"blindpost/shared/table"
 )
 
-// sweep removes up to max expired items, the oldest first, and returns how
+// sweep removes up to limit expired items, the oldest first, and returns how
 // many entries of the index it is done with.
-func (b *buckets) sweep(now time.Time, max int) (int, error) {
+func (b *buckets) sweep(now time.Time, limit int) (int, error) {
 	var due [][]byte
 	cursor := b.expiry.Cursor()
-	for k, _ := cursor.First(); k != nil && len(due) < max; k, _ = cursor.Next() {
+	for k, _ := cursor.First(); k != nil && len(due) < limit; k, _ = cursor.Next() {
 		if len(k) > expiryKeyPrefix && int64(binary.BigEndian.Uint64(k)) > now.Unix() {
 			break
 		}

@@ -49,9 +49,9 @@ func TestSweep(t *testing.T) {
 		t.Fatalf("%d items", n)
 	}
 
-	sweep := func(now time.Time, max, want, left int) {
+	sweep := func(now time.Time, limit, want, left int) {
 		t.Helper()
-		n, err := tbl.Sweep(ctx, now, max)
+		n, err := tbl.Sweep(ctx, now, limit)
 		if err != nil || n != want {
 			t.Fatalf("swept %d, %v; want %d", n, err, want)
 		}
@@ -119,4 +119,28 @@ func TestSweepSeesTheBatch(t *testing.T) {
 		swept.want(t, nil)
 		wantKeys(t, tbl, 0, 9)
 	})
+}
+
+// An entry of the index that is not true, which only a bug could leave, costs
+// no item and does not stay.
+func TestSweepDistrustsTheIndex(t *testing.T) {
+	tbl := temporary(t, Options{})
+	mustWrite(t, tbl, put(1))
+	past := time.Unix(1, 0)
+	err := tbl.db.Update(func(tx *bbolt.Tx) error {
+		index := tx.Bucket(bucketExpiry)
+		return errors.Join(
+			index.Put(appendExpiryKey(nil, past, appendStorageKey(nil, key(1))), nil),
+			index.Put(appendExpiryKey(nil, past, appendStorageKey(nil, key(2))), nil),
+			index.Put([]byte{0}, nil),
+		)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tbl.Sweep(ctx, time.Now(), 10); err != nil {
+		t.Fatal(err)
+	}
+	wantKeys(t, tbl, 1)
+	verify(t, tbl)
 }

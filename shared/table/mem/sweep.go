@@ -54,14 +54,14 @@ func (t *Table) removeExpired(from string, now time.Time, n int) (next string, r
 }
 
 // Sweep gives back the memory of all items that are expired at now and by the
-// table's own clock. It looks at up to max items at a time and lets others in
+// table's own clock. It looks at up to limit items at a time and lets others in
 // between, so that it holds nobody up. It returns how many it removed.
-func (t *Table) Sweep(ctx context.Context, now time.Time, max int) (int, error) {
+func (t *Table) Sweep(ctx context.Context, now time.Time, limit int) (int, error) {
 	if clock := t.now(); clock.Before(now) {
 		now = clock
 	}
-	if max < 1 {
-		max = sweepChunk
+	if limit < 1 {
+		limit = sweepChunk
 	}
 	total := 0
 	for from := ""; ; {
@@ -69,7 +69,7 @@ func (t *Table) Sweep(ctx context.Context, now time.Time, max int) (int, error) 
 			return total, err
 		}
 		t.mu.Lock()
-		next, removed := t.removeExpired(from, now, max)
+		next, removed := t.removeExpired(from, now, limit)
 		t.mu.Unlock()
 		total += removed
 		if next == "" {

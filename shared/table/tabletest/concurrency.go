@@ -27,28 +27,6 @@ func together(do func(worker int)) {
 	wg.Wait()
 }
 
-// persist repeats a write while the table is busy, as its users do.
-func persist(write func() error) error {
-	for {
-		err := write()
-		if !errors.Is(err, table.ErrBusy) {
-			return err
-		}
-	}
-}
-
-func (f *fixture) persistWrite(op table.Op) (old table.Item, err error) {
-	err = persist(func() error {
-		old, err = f.tbl.Write(background(), op)
-		return err
-	})
-	return old, err
-}
-
-func (f *fixture) persistTransact(ops ...table.Op) error {
-	return persist(func() error { return f.tbl.Transact(background(), ops) })
-}
-
 var concurrencyCases = []testCase{
 	{"a conditional counter stops exactly at its cap", func(f *fixture) {
 		const limit, attempts = 200, 8 // 400 in all
@@ -56,7 +34,7 @@ var concurrencyCases = []testCase{
 		var done atomic.Int64
 		together(func(int) {
 			for range attempts {
-				_, err := f.persistWrite(table.Op{Action: table.Update, Key: f.key("n"), Add: map[string]int64{"n": 1},
+				_, err := persistWrite(f.tbl, table.Op{Action: table.Update, Key: f.key("n"), Add: map[string]int64{"n": 1},
 					Conds: []table.Cond{table.IfLess("n", limit)}})
 				switch {
 				case err == nil:
@@ -77,7 +55,7 @@ var concurrencyCases = []testCase{
 		var done atomic.Int64
 		together(func(worker int) {
 			for i := range attempts {
-				err := f.persistTransact(
+				err := persistTransact(f.tbl,
 					table.Op{Action: table.Update, Key: f.key("n"), Add: map[string]int64{"n": 1}, Conds: []table.Cond{table.IfLess("n", limit)}},
 					table.Op{Action: table.Put, Key: f.key(fmt.Sprintf("m/%02d/%d", worker, i)), Set: table.Attrs{"b": table.Bytes(filled(200, 1))},
 						Conds: []table.Cond{table.IfAbsent()}},
@@ -105,7 +83,7 @@ var concurrencyCases = []testCase{
 		for round := range 10 {
 			var winner, winners atomic.Int64
 			together(func(worker int) {
-				_, err := f.persistWrite(table.Op{Action: table.Put, Key: f.key(fmt.Sprint(round)), Set: table.Attrs{"by": table.Number(int64(worker))},
+				_, err := persistWrite(f.tbl, table.Op{Action: table.Put, Key: f.key(fmt.Sprint(round)), Set: table.Attrs{"by": table.Number(int64(worker))},
 					Conds: []table.Cond{table.IfAbsent()}})
 				switch {
 				case err == nil:
@@ -132,7 +110,7 @@ var concurrencyCases = []testCase{
 					return
 				}
 				version := it.Attrs["version"].Num()
-				err = f.persistTransact(
+				err = persistTransact(f.tbl,
 					table.Op{Action: table.Update, Key: f.key("head"), Set: table.Attrs{"version": table.Number(version + 1), "by": table.Number(int64(worker))},
 						Conds: []table.Cond{table.IfEqual("version", table.Number(version))}},
 					// No condition: if two won the same version, one would overwrite
@@ -176,7 +154,7 @@ var concurrencyCases = []testCase{
 			for range each {
 				begun.Add(1)
 				atLeast := done.Load()
-				old, err := f.persistWrite(table.Op{Action: table.Update, Key: f.key("n"), Add: map[string]int64{"n": 1}})
+				old, err := persistWrite(f.tbl, table.Op{Action: table.Update, Key: f.key("n"), Add: map[string]int64{"n": 1}})
 				if err != nil {
 					f.Errorf("write: %v", err)
 					return
@@ -213,9 +191,9 @@ var concurrencyCases = []testCase{
 				k := f.key(prefix + fmt.Sprint(i))
 				var err error
 				if i%2 == 0 {
-					_, err = f.persistWrite(table.Op{Action: table.Put, Key: k, Set: attrs})
+					_, err = persistWrite(f.tbl, table.Op{Action: table.Put, Key: k, Set: attrs})
 				} else {
-					err = f.persistTransact(table.Op{Action: table.Put, Key: k, Set: attrs})
+					err = persistTransact(f.tbl, table.Op{Action: table.Put, Key: k, Set: attrs})
 				}
 				if err != nil {
 					f.Errorf("put: %v", err)
@@ -233,7 +211,7 @@ var concurrencyCases = []testCase{
 				}
 			}
 			k := f.key(prefix + "0")
-			if _, err := f.persistWrite(table.Op{Action: table.Delete, Key: k}); err != nil {
+			if _, err := persistWrite(f.tbl, table.Op{Action: table.Delete, Key: k}); err != nil {
 				f.Errorf("delete: %v", err)
 			}
 			if _, err := f.tbl.Get(background(), k); !errors.Is(err, table.ErrNotFound) {
@@ -252,7 +230,7 @@ var concurrencyCases = []testCase{
 		together(func(worker int) {
 			for i := range 6 {
 				from, to := worker+i, worker+i+1+i%(accounts-1)
-				err := f.persistTransact(
+				err := persistTransact(f.tbl,
 					table.Op{Action: table.Update, Key: account(from), Add: map[string]int64{"credit": -1, "debt": 1}, Conds: []table.Cond{table.IfLess("debt", start)}},
 					table.Op{Action: table.Update, Key: account(to), Add: map[string]int64{"credit": 1}},
 				)

@@ -31,7 +31,7 @@ func (f *fixture) soon(seconds int) time.Time {
 
 func (f *fixture) write(op table.Op) table.Item {
 	f.Helper()
-	old, err := f.tbl.Write(background(), op)
+	old, err := persistWrite(f.tbl, op)
 	if err != nil {
 		f.Fatalf("write: %v", err)
 	}
@@ -48,9 +48,31 @@ func (f *fixture) putExpiring(sort string, attrs table.Attrs, expires time.Time)
 	f.write(table.Op{Action: table.Put, Key: f.key(sort), Set: attrs, Expires: expires})
 }
 
+// persist repeats a write while the table is busy, as its users do.
+func persist(write func() error) error {
+	for {
+		err := write()
+		if !errors.Is(err, table.ErrBusy) {
+			return err
+		}
+	}
+}
+
+func persistWrite(tbl table.Table, op table.Op) (old table.Item, err error) {
+	err = persist(func() error {
+		old, err = tbl.Write(background(), op)
+		return err
+	})
+	return old, err
+}
+
+func persistTransact(tbl table.Table, ops ...table.Op) error {
+	return persist(func() error { return tbl.Transact(background(), ops) })
+}
+
 func (f *fixture) transact(ops ...table.Op) {
 	f.Helper()
-	if err := f.tbl.Transact(background(), ops); err != nil {
+	if err := persistTransact(f.tbl, ops...); err != nil {
 		f.Fatalf("transact: %v", err)
 	}
 }
@@ -102,7 +124,7 @@ func (f *fixture) wantNone(got table.Item) {
 
 func (f *fixture) wantWriteError(op table.Op, want error) {
 	f.Helper()
-	old, err := f.tbl.Write(background(), op)
+	old, err := persistWrite(f.tbl, op)
 	if !errors.Is(err, want) {
 		f.Fatalf("write: error %v, want %v", err, want)
 	}
@@ -114,7 +136,7 @@ func (f *fixture) wantWriteError(op table.Op, want error) {
 
 func (f *fixture) wantTransactError(want error, ops ...table.Op) error {
 	f.Helper()
-	err := f.tbl.Transact(background(), ops)
+	err := persistTransact(f.tbl, ops...)
 	if !errors.Is(err, want) {
 		f.Fatalf("transact: error %v, want %v", err, want)
 	}

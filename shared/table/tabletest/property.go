@@ -170,7 +170,7 @@ func (h *history) write(t *rapid.T) {
 	op := h.drawOp(t, h.drawKey(t), table.Delete)
 	before, existed := h.model.get(op.Key, h.clock.Now())
 	o := h.model.try(op, h.clock.Now())
-	old, err := h.tbl.Write(background(), op)
+	old, err := persistWrite(h.tbl, op)
 	if !acceptable(err, []outcome{o}) {
 		t.Fatalf("write %+v: error %v, want %v", op, err, o.err)
 	}
@@ -194,7 +194,7 @@ func (h *history) transact(t *rapid.T) {
 		ops = append(ops, op)
 		outcomes = append(outcomes, h.model.try(op, h.clock.Now()))
 	}
-	err := h.tbl.Transact(background(), ops)
+	err := persistTransact(h.tbl, ops...)
 	if !acceptable(err, outcomes) {
 		t.Fatalf("transact %+v: error %v; outcomes %+v", ops, err, outcomes)
 	}

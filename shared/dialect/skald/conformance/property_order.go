@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -150,8 +151,9 @@ func numberOf(m *skaldpb.Message) (int, bool) {
 // flood sends to one recipient until told to stop, live and stored mixed, and
 // returns the numbers of those messages that the relay has accepted to store:
 // the answer to a PresenceRequest came after them, and no queue_full before it.
-// It runs in a goroutine of its own and returns errors.
-func flood(p *peer, to *identity, stop <-chan struct{}, chance *rand.Rand) (stored []int, err error) {
+// accepted counts them as it goes. It runs in a goroutine of its own and returns
+// errors.
+func flood(p *peer, to *identity, stop <-chan struct{}, chance *rand.Rand, accepted *atomic.Int64) (stored []int, err error) {
 	next := 1
 	for {
 		select {
@@ -176,6 +178,7 @@ func flood(p *peer, to *identity, stop <-chan struct{}, chance *rand.Rand) (stor
 		}
 		if !refused {
 			stored = append(stored, batch...)
+			accepted.Add(int64(len(batch)))
 		}
 	}
 }
@@ -228,13 +231,14 @@ func propertyOrder(toAgent bool) func(t *testing.T, r *relay) {
 			book.expect(id)
 		}
 		stop := make(chan struct{})
+		var accepted atomic.Int64
 		var mu sync.Mutex
 		stored := make(map[*identity][]int)
 		var wg sync.WaitGroup
 		for id, p := range writing {
 			chance := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 			wg.Go(func() {
-				numbers, err := flood(p, recipient, stop, chance)
+				numbers, err := flood(p, recipient, stop, chance, &accepted)
 				if err != nil {
 					t.Errorf("%s: %v", id, err)
 				}

@@ -3,8 +3,11 @@ package conformance
 import (
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/coder/websocket"
 )
 
 var restarts = []story{
@@ -29,8 +32,8 @@ func restartState(t *testing.T, r *relay) {
 	}
 	agent.wantNothing()
 	r.Restart(t)
-	agent.wantEnd()
-	p.wantEnd()
+	agent.wantClosed(websocket.StatusGoingAway) // come back
+	p.wantClosed(websocket.StatusGoingAway)
 
 	agent = h.dialAgent()
 	agent.wantClientPaired(pending.identity)
@@ -118,6 +121,8 @@ func (p *peer) settle() {
 func burstAndKill(t *testing.T, r *relay, senders []*phone, to *identity) map[*identity][]int {
 	t.Helper()
 	stop := make(chan struct{}) // never: the kill ends it
+	var accepted atomic.Int64
+	enough := int64(20 + rand.IntN(80)) // somewhere in it
 	stored := make(map[*identity][]int)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -125,13 +130,13 @@ func burstAndKill(t *testing.T, r *relay, senders []*phone, to *identity) map[*i
 		p := ph.dial()
 		chance := rand.New(rand.NewPCG(1, uint64(i)))
 		wg.Go(func() {
-			numbers, _ := flood(p, to, stop, chance) // ends with the connection
+			numbers, _ := flood(p, to, stop, chance, &accepted) // ends with the connection
 			mu.Lock()
 			defer mu.Unlock()
 			stored[ph.identity] = numbers
 		})
 	}
-	time.Sleep(time.Duration(20+rand.IntN(60)) * time.Millisecond) // somewhere in it
+	eventually(t, "a burst", func() bool { return accepted.Load() >= enough })
 	r.Kill(t)
 	wg.Wait()
 	total := 0
