@@ -91,7 +91,7 @@ func (a *agentChat) ask(r skaldclient.PairingRequest) {
 	if !r.Expected {
 		a.screen.warn("Careful: no pairing code of yours was open for this client.")
 	}
-	a.screen.print("Client %d wants in. Its key is %s: the other side shows the same? Let it in? [y/n]",
+	a.screen.print("Client %d wants in. Its key is %s. If the other side shows the same key, let it in: y or n?",
 		a.number(r.Peer.Key), shownKey(r.Peer.Key))
 }
 

@@ -264,6 +264,23 @@ func TestChatThatCannotBegin(t *testing.T) {
 	insecure.expect("Connected.")
 }
 
+func TestChatSaysThatAMailboxIsFull(t *testing.T) {
+	t.Parallel()
+	h := newHousehold(t)
+	limits := defaultDemo().limits
+	limits.Relay.MailboxCap = 1
+	h.relay.node.SetLimits(limits)
+	agent := h.agent("--yes")
+	phone := h.client("phone", "--pair", agent.expect(`{"v":1,`))
+	agent.expect("is called")
+	phone.enter("/quit")
+	agent.expect("is away.")
+	agent.enter("one is kept")
+	agent.expect("the relay keeps this")
+	agent.enter("two is not")
+	agent.expect("The recipient's mailbox at the relay is full")
+}
+
 func TestChatFlags(t *testing.T) {
 	commands := map[string]func(context.Context, env, []string) int{"agent": runAgent, "client": runClient}
 	for name, run := range commands {

@@ -67,7 +67,7 @@ func (d *skaldDemo) within(ctx context.Context, f func(context.Context) error) e
 // openRelay starts the relay.
 func (d *skaldDemo) openRelay(ctx context.Context) error {
 	d.chapter("A relay",
-		"A phone and the computer behind it cannot reach each other directly. Both dial out to a relay. Here is one, in this process, with a database file of its own.")
+		"A phone and a computer at home cannot reach each other directly, so both dial out to a relay. Here is one, in this process, with a database file of its own.")
 	var show func(string)
 	if d.verbose {
 		show = func(line string) { d.screen.print("      relay: %s", line) }

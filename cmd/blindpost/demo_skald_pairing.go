@@ -11,7 +11,7 @@ import (
 // pairAna brings in the agent and the first phone.
 func (d *skaldDemo) pairAna(ctx context.Context) error {
 	d.chapter("Pairing",
-		"An agent dials the relay and proves with a signature who it is. Then it shows a QR code: the relay's address, its own public keys, and a token that lets one phone in.")
+		"An agent dials the relay and proves with a signature who it is. Then it shows a QR code: the relay's address, its own public keys, and a token that lets one phone in. (No need to scan it: two simulated phones are at hand.)")
 	d.heard = newDemoEvents()
 	var err error
 	d.agent, err = skaldclient.NewAgent(skaldclient.AgentConfig{

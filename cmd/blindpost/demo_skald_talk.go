@@ -118,7 +118,7 @@ func (d *skaldDemo) presence(ctx context.Context) error {
 			return fmt.Errorf("%d are missing", len(want))
 		}
 		return nil
-	}), "Ana asks who is online: the agent, Ben and she")
+	}), "Ana asks who is online: the agent, Ben, and herself")
 	d.ben.offline()
 	_ = d.check(d.within(ctx, func(ctx context.Context) error {
 		for name, events := range map[string]*demoEvents{"the agent": d.heard, "Ana": d.ana.events} {

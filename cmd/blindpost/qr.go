@@ -32,7 +32,7 @@ const (
 )
 
 // errQRTooWide says that a code does not fit.
-var errQRTooWide = errors.New("QR code is wider than the terminal")
+var errQRTooWide = errors.New("the terminal is too narrow")
 
 // drawQR draws text as a QR code of at most width columns, a line of the screen
 // each. With ansi it sets its own colours. Without, it draws the light modules,
@@ -48,7 +48,7 @@ func drawQR(text string, width int, ansi bool) ([]string, error) {
 		border = qrNarrowBorder
 	}
 	if need := code.Size + 2*border; need > width {
-		return nil, fmt.Errorf("%w: it takes %d columns, there are %d", errQRTooWide, need, width)
+		return nil, fmt.Errorf("%w: the code takes %d columns, there are %d", errQRTooWide, need, width)
 	}
 	var lines []string
 	for y := -border; y < code.Size+border; y += 2 {

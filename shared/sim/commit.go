@@ -259,7 +259,10 @@ func (s *sim) windowWritten(t *task, group string, o *table.Op) {
 			}
 			// A handler may have looked at the clock some time ago.
 			w.open, w.used = true, false
-			w.soonest, w.expires = t.startedAt.Add(ttl), table.RoundExpires(s.now().Add(ttl))
+			w.soonest, w.expires = t.startedAt.Add(ttl), s.now().Add(ttl)
+			if w.expires.Before(w.soonest) {
+				w.soonest, w.expires = w.expires, w.soonest
+			}
 		}
 	case table.Update:
 		w := s.openWindow(ns)

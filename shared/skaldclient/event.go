@@ -2,6 +2,7 @@ package skaldclient
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 )
@@ -48,6 +49,11 @@ type SealedMessage struct {
 	Nonce      []byte
 	Ciphertext []byte
 	Live       bool
+}
+
+// Format implements fmt.Formatter, so that no verb shows the content.
+func (m SealedMessage) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(f, "%d sealed bytes from %v", len(m.Ciphertext), m.From)
 }
 
 // LogValue hides the content.

@@ -1,6 +1,7 @@
 package skaldclient
 
 import (
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -114,7 +115,10 @@ func TestSecretsHide(t *testing.T) {
 	var log strings.Builder
 	text := slog.New(slog.NewTextHandler(&log, nil))
 	doc := slog.New(slog.NewJSONHandler(&log, nil))
-	for _, v := range []any{seed, token, id, q, state, &state, []Seed{seed}, struct{ S Seed }{seed}} {
+	message := Message{Payload: Payload{Kind: KindHello, ID: someID, Body: []byte(`{"text":"plaintext"}`)}}
+	sealed := SealedMessage{Nonce: []byte("plaintext"), Ciphertext: []byte("plaintext")}
+	for _, v := range []any{seed, token, id, q, state, &state, []Seed{seed}, struct{ S Seed }{seed},
+		message, message.Payload, sealed, []Event{message, sealed}, Pairing{QR: q}} {
 		for _, verb := range []string{"%v", "%+v", "%s", "%x", "%X", "%d", "%q"} {
 			log.WriteString(fmt.Sprintf(verb, v))
 		}
@@ -122,7 +126,8 @@ func TestSecretsHide(t *testing.T) {
 		doc.Info("x", "v", v)
 	}
 	got := strings.ToLower(log.String())
-	for _, secret := range []string{"ab00", "[171 0", "abcd00", id.PublicKey().Hex()} {
+	for _, secret := range []string{"ab00", "[171 0", "abcd00", id.PublicKey().Hex(),
+		"plaintext", hex.EncodeToString([]byte("plaintext")), fmt.Sprint([]byte("plaintext"))[1:20]} {
 		if strings.Contains(got, secret) {
 			t.Errorf("%q is shown in\n%s", secret, got)
 		}

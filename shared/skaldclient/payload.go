@@ -138,6 +138,9 @@ func (p Payload) Fresh(now time.Time) bool { return now.Sub(p.Time()).Abs() <= F
 // String shows kind and id and hides the content.
 func (p Payload) String() string { return fmt.Sprintf("%s %s", p.Kind, p.ID) }
 
+// Format implements fmt.Formatter, so that no verb shows the content.
+func (p Payload) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, p.String()) }
+
 // LogValue shows what String shows.
 func (p Payload) LogValue() slog.Value { return slog.StringValue(p.String()) }
 

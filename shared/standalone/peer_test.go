@@ -170,7 +170,7 @@ func (p *peer) read() {
 			return
 		}
 		switch mode := p.mode.Load(); {
-		case mode == vanished:
+		case mode == vanished, h.OpCode == ws.OpPong:
 		case h.OpCode == ws.OpPing:
 			if len(payload) == 0 {
 				p.mu.Lock()
@@ -227,19 +227,22 @@ func (p *peer) put(f ws.Frame) error {
 	return err
 }
 
-func marshal(f *skaldpb.RelayFrame) ([]byte, error) { return proto.Marshal(f) }
-
 // send sends a frame and waits for what comes of it.
 func (p *peer) send(f *skaldpb.RelayFrame) {
 	p.w.t.Helper()
-	b, err := marshal(f)
-	if err != nil {
-		p.w.t.Fatal(err)
-	}
-	if err := p.put(ws.NewBinaryFrame(b)); err != nil {
+	if err := p.trySend(f); err != nil {
 		p.w.t.Fatalf("%s failed to send %s: %v", p.name, describe(f), err)
 	}
 	p.w.settle()
+}
+
+// trySend sends a frame to a relay that may hang up meanwhile.
+func (p *peer) trySend(f *skaldpb.RelayFrame) error {
+	b, err := proto.Marshal(f)
+	if err != nil {
+		return err
+	}
+	return p.put(ws.NewBinaryFrame(b))
 }
 
 // answer sends an Auth.

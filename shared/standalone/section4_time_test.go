@@ -27,9 +27,7 @@ func TestSection4_ChallengeTimeout(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		if f, err := skaldclient.AgentAuth(h.agent.Identity)(late.nonce); err != nil {
 			t.Fatal(err)
-		} else if b, err := marshal(f); err != nil {
-			t.Fatal(err)
-		} else if err := late.put(ws.NewBinaryFrame(b)); err != nil {
+		} else if err := late.trySend(f); err != nil {
 			t.Log("closed before the frame was read: ", err)
 		}
 		late.wantRefusal("challenge_timeout")

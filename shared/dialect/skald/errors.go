@@ -66,7 +66,11 @@ func (d *Dialect) refuse(ctx context.Context, c *relay.Conn, role, code, message
 	err := d.reply(ctx, c, &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_AuthError{
 		AuthError: &skaldpb.AuthError{Code: code, Message: message},
 	}})
-	return errors.Join(err, d.close(ctx, c, gateway.ClosePolicy, code))
+	closeCode := gateway.ClosePolicy
+	if code == codePayloadTooLarge {
+		closeCode = gateway.CloseTooLarge
+	}
+	return errors.Join(err, d.close(ctx, c, closeCode, code))
 }
 
 func (d *Dialect) close(ctx context.Context, c *relay.Conn, code gateway.CloseCode, reason string) error {

@@ -1,0 +1,396 @@
+package standalone
+
+import (
+	"testing"
+	"time"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/push"
+)
+
+// A stored message lives for 7 days. Namespaces do as well, so the agent looks in
+// between.
+func TestSection6_MessageTTL(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		wait time.Duration
+		want bool
+	}{
+		{"6d23h", 7*day - time.Hour, true},
+		{"one second before", 7*day - time.Second, true},
+		{"7d", 7 * day, false},
+		{"8d", 8 * day, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inBubble(t, func(w *world) {
+				h, agent := w.homeWith(1)
+				old := w.parcels(2, 100)
+				for _, m := range old {
+					agent.post(h.phones[0], m)
+				}
+				agent.close()
+				w.sleep(3 * day)
+				agent = h.agent.connect()
+				fresh := w.parcel(100)
+				agent.post(h.phones[0], fresh)
+				agent.close()
+				w.sleep(c.wait - 3*day)
+				phone := h.phones[0].connect()
+				if c.want {
+					phone.wantMessages(h.agent, old...)
+				}
+				phone.wantMessages(h.agent, fresh)
+				phone.wantNothing()
+			})
+		})
+	}
+}
+
+// A mailbox that is full of expired messages is not full.
+func TestSection6_ExpiredMessagesMakeRoom(t *testing.T) {
+	inBubble(t, func(w *world) {
+		h, agent := w.homeWith(1)
+		for i := range 200 {
+			if i%60 == 0 {
+				w.sleep(time.Minute) // the budget of the connection
+			}
+			agent.post(h.phones[0], w.parcel(10))
+		}
+		agent.wantNothing()
+		w.sleep(time.Minute)
+		agent.post(h.phones[0], w.parcel(10))
+		agent.wantError("queue_full")
+
+		w.sleep(7*day - 5*time.Minute) // the oldest 60 have expired, the others not
+		ms := w.parcels(60, 10)
+		for _, m := range ms {
+			agent.post(h.phones[0], m)
+		}
+		agent.wantNothing()
+		w.sleep(time.Minute + time.Second) // and 60 more
+		agent.post(h.phones[0], w.parcel(10))
+		agent.wantNothing()
+
+		w.sleep(6 * day)
+		phone := h.phones[0].connect()
+		agent.wantOnline(h.phones[0])
+		phone.wantMessages(h.agent, ms...)
+		phone.want("the last message")
+		phone.wantNothing()
+	})
+}
+
+// What has expired is not worth a push: after a message that nobody fetched, a
+// phone that comes and goes is left in peace.
+func TestSection6_NoPushForExpiredMessages(t *testing.T) {
+	inBubble(t, func(w *world) {
+		h, agent := w.homeWith(1)
+		agent.post(h.phones[0], w.parcel(10))
+		w.pushes.take()
+		w.sleep(7*day + time.Minute)
+		phone := h.phones[0].connect()
+		phone.wantNothing()
+		phone.close()
+		w.sleep(time.Hour)
+		if got := w.pushes.take(); len(got) != 0 {
+			t.Errorf("%d pushes for a mailbox with nothing in it", len(got))
+		}
+	})
+}
+
+// A phone whose network is gone: what is posted to the dead connection comes back
+// when that is closed, is pushed then and not before, and is delivered in its
+// place.
+func TestSection6_VanishedPhone(t *testing.T) {
+	inBubble(t, func(w *world) {
+		h, agent := w.homeWith(1)
+		before := w.parcel(100)
+		agent.post(h.phones[0], before)
+		phone := h.phones[0].connect()
+		agent.wantOnline(h.phones[0])
+		phone.wantMessages(h.agent, before)
+		w.sleep(45 * time.Second)
+		phone.vanish()
+		w.pushes.take()
+		w.sleep(20 * time.Second)
+		posted := w.parcels(5, 100)
+		for _, m := range posted {
+			agent.post(h.phones[0], m)
+		}
+		live := w.parcel(100)
+		live.live = true
+		agent.post(h.phones[0], live)
+		agent.wantNothing()
+
+		w.sleep(80 * time.Second) // 145 s: its last word was at 30 s
+		if got := w.pushes.take(); len(got) != 0 {
+			t.Errorf("%d pushes to a phone that counts as connected", len(got))
+		}
+		w.sleep(10 * time.Second)
+		agent.wantOffline(h.phones[0])
+		got := w.pushes.take()
+		if len(got) != 1 {
+			t.Fatalf("%d pushes when the connection was closed, want 1", len(got))
+		}
+		if got[0].Token != h.phones[0].token {
+			t.Error("the push has another token")
+		}
+		after := w.parcels(3, 100)
+		for _, m := range after {
+			agent.post(h.phones[0], m)
+		}
+		if got := w.pushes.take(); len(got) != len(after) {
+			t.Errorf("%d pushes for %d messages", len(got), len(after))
+		}
+
+		w.sleep(time.Hour)
+		again := h.phones[0].connect()
+		agent.wantOnline(h.phones[0])
+		again.wantMessages(h.agent, append(posted, after...)...)
+		again.wantNothing()
+		again.close()
+		again = h.phones[0].connect()
+		again.wantNothing()
+	})
+}
+
+// The phone is back before the dead connection is noticed: it gets what was
+// posted into that, and no push is needed.
+func TestSection6_VanishedPhoneComesBackFirst(t *testing.T) {
+	inBubble(t, func(w *world) {
+		h, agent := w.homeWith(1)
+		old := h.phones[0].connect()
+		agent.wantOnline(h.phones[0])
+		w.sleep(10 * time.Second)
+		old.vanish()
+		ms := w.parcels(4, 100)
+		for _, m := range ms[:3] {
+			agent.post(h.phones[0], m)
+		}
+		w.sleep(20 * time.Second)
+		again := h.phones[0].connect()
+		agent.post(h.phones[0], ms[3])
+		again.wantMessages(h.agent, ms...)
+		w.sleep(10 * time.Minute)
+		again.wantNothing()
+		agent.wantNothing()
+		if got := w.pushes.take(); len(got) != 0 {
+			t.Errorf("%d pushes", len(got))
+		}
+	})
+}
+
+// A long mailbox, 200 messages of 60 KB, drains to a phone on a slow line, which
+// is alive all the time and so neither idle nor too slow. Messages that are sent
+// meanwhile come after it.
+func TestSection6_DrainToASlowReader(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		pace pace
+	}{
+		{"32 KB/s", pace{64 << 10, 2 * time.Second}},
+		{"12 KB/s", pace{12 << 10, time.Second}},
+		{"7 KB/s", pace{7 << 10, time.Second}}, // writes may take 10 s for 64 KB
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inBubble(t, func(w *world) {
+				h, agent := w.homeWith(1)
+				ms := w.parcels(200, 60_000)
+				for i, m := range ms {
+					if i > 0 && i%60 == 0 {
+						w.sleep(time.Minute)
+					}
+					agent.post(h.phones[0], m)
+				}
+				agent.wantNothing()
+				phone := h.phones[0].connect(line{pace: c.pace})
+				agent.wantOnline(h.phones[0])
+
+				total := time.Duration(200*60_000/c.pace.bytes) * c.pace.pause
+				w.sleep(total / 2)
+				late := w.parcel(100)
+				late.live = true
+				agent.post(h.phones[0], late)
+				w.sleep(total)
+				phone.wantMessages(h.agent, append(ms, late)...)
+				phone.wantNothing()
+				agent.wantNothing()
+				phone.close()
+				again := h.phones[0].connect()
+				again.wantNothing()
+			})
+		})
+	}
+}
+
+// A phone that goes away in the middle of a long drain gets the rest the next
+// time, and perhaps some of it twice, but in order and with nothing left out.
+func TestSection6_DrainIsInterrupted(t *testing.T) {
+	inBubble(t, func(w *world) {
+		h, agent := w.homeWith(1)
+		ms := w.parcels(60, 60_000)
+		for _, m := range ms {
+			agent.post(h.phones[0], m)
+		}
+		agent.close()
+		next := 0 // first message that has not been seen
+		for range 20 {
+			phone := h.phones[0].connect(line{pace: pace{64 << 10, time.Second}})
+			w.sleep(10 * time.Second)
+			phone.drop()
+			for first := true; ; first = false {
+				a := phone.next()
+				if a == nil {
+					break
+				}
+				at := find(ms, a.frame.GetMessage().GetCiphertext())
+				if at < 0 || (first && at > next) || (!first && at != next) {
+					t.Fatalf("got message %d, want %d", at, next)
+				}
+				next = at + 1
+			}
+			w.settle()
+		}
+		if next != len(ms) {
+			t.Errorf("got %d messages of %d", next, len(ms))
+		}
+	})
+}
+
+func find(ms []parcel, ciphertext []byte) int {
+	for i, m := range ms {
+		if string(m.ciphertext) == string(ciphertext) {
+			return i
+		}
+	}
+	return -1
+}
+
+// Section 6.3: a stored message for a client with a token is a push, with the
+// message in it if it fits.
+func TestSection6_Push(t *testing.T) {
+	inBubble(t, func(w *world) {
+		h, agent := w.homeWith(3)
+		ios, android, none := h.phones[0], h.phones[1], h.phones[2]
+		android.platform, none.token = 2, ""
+		for _, m := range []*member{android, none} { // tokens and platforms change here
+			m.connect().close()
+			agent.wantOnline(m)
+			agent.wantOffline(m)
+		}
+		for _, c := range []struct {
+			name string
+			to   *member
+			size int
+			want push.Kind
+			on   push.Platform
+		}{
+			{"small to iOS", ios, 1000, push.Content, push.IOS},
+			{"large to iOS", ios, 5000, push.Wake, push.IOS},
+			{"small to Android", android, 1000, push.Content, push.Android},
+			{"large to Android", android, 60_000, push.Wake, push.Android},
+			{"no token", none, 1000, 0, 0},
+			{"the agent to itself", h.agent, 1000, 0, 0},
+		} {
+			agent.post(c.to, w.parcel(c.size))
+			got := w.pushes.take()
+			switch {
+			case c.want == 0 && len(got) != 0:
+				t.Errorf("%s: %d pushes, want none", c.name, len(got))
+			case c.want == 0:
+			case len(got) != 1:
+				t.Errorf("%s: %d pushes, want one", c.name, len(got))
+			case got[0].Kind != c.want || got[0].Platform != c.on || got[0].Token != c.to.token:
+				t.Errorf("%s: %v", c.name, got[0])
+			case len(got[0].Payload) == 0 || len(got[0].Payload) > push.MaxPayload:
+				t.Errorf("%s: payload of %d bytes", c.name, len(got[0].Payload))
+			}
+		}
+		live := w.parcel(10)
+		live.live = true
+		agent.want("its message to itself")
+		agent.post(ios, live)
+		agent.want("PeerOffline")
+		if got := w.pushes.take(); len(got) != 0 {
+			t.Error("a live message was pushed")
+		}
+	})
+}
+
+// A token that the provider does not know is forgotten, until the phone brings
+// one again; any other failure is tried again.
+func TestSection6_PushFailures(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.loud = true
+		h, agent := w.homeWith(1)
+		phone := h.phones[0]
+		w.pushes.failNext(errProvider, errProvider)
+		start := time.Now()
+		agent.post(phone, w.parcel(10))
+		w.sleep(time.Minute)
+		got := w.pushes.take()
+		if len(got) != 3 || got[2].err != nil {
+			t.Fatalf("%d attempts, want 3", len(got))
+		}
+		if d := got[2].at.Sub(start); d > 10*time.Second {
+			t.Errorf("the third attempt came after %v", d)
+		}
+
+		w.pushes.failNext(errProvider)
+		agent.post(phone, w.parcel(10))
+		p := phone.connect() // before the second attempt: there is nothing to wake
+		agent.wantOnline(phone)
+		w.sleep(time.Minute)
+		if got := w.pushes.take(); len(got) != 1 {
+			t.Errorf("%d attempts for a phone that came by itself, want 1", len(got))
+		}
+		p.close()
+		agent.wantOffline(phone)
+
+		w.pushes.failNext(push.ErrTokenGone)
+		agent.post(phone, w.parcel(10))
+		agent.post(phone, w.parcel(10))
+		w.sleep(time.Hour)
+		if got := w.pushes.take(); len(got) != 1 || got[0].err != push.ErrTokenGone {
+			t.Errorf("%d pushes to a token that is gone, want 1", len(got))
+		}
+
+		phone.token = "device-another-token"
+		phone.connect().close()
+		agent.wantOnline(phone)
+		agent.wantOffline(phone)
+		agent.post(phone, w.parcel(10))
+		if got := w.pushes.take(); len(got) != 1 || got[0].Token != phone.token {
+			t.Errorf("%d pushes to the new token, want 1", len(got))
+		}
+	})
+}
+
+// A provider that fails for a late answer to an old token does not cost the phone
+// its new one.
+func TestSection6_TokenIsReplacedWhileThePushFails(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.loud = true
+		h, agent := w.homeWith(1)
+		phone := h.phones[0]
+		w.pushes.failNext(errProvider, push.ErrTokenGone)
+		agent.post(phone, w.parcel(10))
+		phone.token = "device-another-token"
+		p := phone.connect()
+		agent.wantOnline(phone)
+		p.mode.Store(deaf) // so that the message stays
+		p.want("the message")
+		p.drop()
+		agent.wantOffline(phone)
+		w.sleep(time.Minute)
+		agent.post(phone, w.parcel(10))
+		for _, s := range w.pushes.take() {
+			if s.err == nil && s.Token == phone.token {
+				return
+			}
+		}
+		t.Error("no push reached the new token")
+	})
+}
+
+var _ = gateway.CloseNormal
