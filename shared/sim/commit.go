@@ -158,6 +158,9 @@ func (s *sim) memberChanged(t *task, l *lane, old, now *member) {
 		s.violate(propRevoked, "%v has taken the authorisation of %v away without revoking it", t, now.peer)
 	}
 	if old.conn == now.conn {
+		if k := s.socks[now.conn]; k != nil && old.cs == 2 && now.cs == 1 {
+			k.reopened = true
+		}
 		return
 	}
 	if now.conn == "" {

@@ -42,9 +42,11 @@ type socket struct {
 	lane  string // that the connection has joined with
 	epoch int64
 	joins int
-	view  map[*peer]bool // presence as this connection was told
-	want  map[*peer]bool // presence as it must have been told in the end
-	posts map[*message]int
+	// reopened says that its mailbox has had to be emptied again.
+	reopened bool
+	view     map[*peer]bool // presence as this connection was told
+	want     map[*peer]bool // presence as it must have been told in the end
+	posts    map[*message]int
 }
 
 type upKind uint8

@@ -38,6 +38,9 @@ func (queueOfTask) Send(ctx context.Context, j queue.Job) error {
 	t := taskOf(ctx)
 	s := t.sim
 	return t.step(op{kind: opSend, name: "send", note: j.Kind}, func() error {
+		if m := s.mutation; m != nil && m.send != nil && !m.send(s, j) {
+			return nil
+		}
 		s.jobCount++
 		j.Body = bytes.Clone(j.Body)
 		s.jobs = append(s.jobs, &job{id: s.jobCount, Job: j, at: j.At})

@@ -136,6 +136,11 @@ func (s *sim) observePost(t *task, k *socket, d *downFrame, taken bool) {
 		s.authorizeOkPosted(t, f.AuthorizeOk)
 	case *skaldpb.RelayFrame_PresenceList:
 		s.presenceListPosted(t, k, f.PresenceList)
+	case *skaldpb.RelayFrame_PairingStopOk:
+		s.pairingStopped(t)
+	}
+	if d.mark == 0 && !own && k != nil {
+		s.checkTurn(t, k, &f)
 	}
 	if !taken || k == nil || k.lane == "" {
 		return
@@ -143,6 +148,27 @@ func (s *sim) observePost(t *task, k *socket, d *downFrame, taken bool) {
 	if l := s.ghost.lanes[k.lane]; l != nil && l.silent {
 		if f.GetError() == nil && f.GetAuthError() == nil {
 			s.violate(propRevoked, "%v posts %s to %v after AuthorizeOk has confirmed the revocation", t, s.describe(&f), k)
+		}
+	}
+}
+
+// checkTurn judges a frame that somebody else than the connection's own handler
+// posts past the mailbox: AuthOk comes first, then the mailbox, then new traffic.
+func (s *sim) checkTurn(t *task, k *socket, f *skaldpb.RelayFrame) {
+	m := s.ghost.memberOf(k.peer)
+	if m == nil || m.conn != k.id || m.cs != 1 || k.joins > 1 || k.reopened {
+		return
+	}
+	if f.GetMessage() != nil || f.GetPresenceEvent() != nil || f.GetPeerOffline() != nil {
+		s.violate(propOrder, "%v posts %s to %v before its mailbox", t, s.describe(f), k)
+	}
+}
+
+// pairingStopped judges that PairingStopOk is true.
+func (s *sim) pairingStopped(t *task) {
+	for _, w := range t.sock.peer.space.windows {
+		if w.open && (s.plan.mode == oneProcess || w.sock == t.sock) {
+			s.violate(propPairing, "%v answers PairingStopOk, but the window is open", t)
 		}
 	}
 }

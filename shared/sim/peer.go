@@ -34,10 +34,11 @@ type namespace struct {
 // model's.
 type window struct {
 	token  []byte
-	ttl    uint32 // seconds that were asked for
-	ready  bool   // the agent has been told PairingReady
-	closed bool   // the agent has been told PairingStopOk
-	asked  bool   // the agent has asked for that
+	sock   *socket // that has asked for it
+	ttl    uint32  // seconds that were asked for
+	ready  bool    // the agent has been told PairingReady
+	closed bool    // the agent has been told PairingStopOk
+	asked  bool    // the agent has asked for that
 	// admitted are the connections that were let in by this token.
 	admitted map[*socket]bool
 	// state of the item that the relay keeps
@@ -197,7 +198,7 @@ func (k *socket) sendAuthorize(list map[*peer]bool) {
 
 func (k *socket) sendPairingStart(ttl uint32) {
 	ns := k.peer.space
-	w := &window{ttl: ttl, token: challenge(1<<32 + uint64(len(ns.windows)) + uint64(ns.index)<<16), admitted: make(map[*socket]bool)}
+	w := &window{sock: k, ttl: ttl, token: challenge(1<<32 + uint64(len(ns.windows)) + uint64(ns.index)<<16), admitted: make(map[*socket]bool)}
 	ns.windows = append(ns.windows, w)
 	k.send("PairingStart", &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_PairingStart{
 		PairingStart: &skaldpb.PairingStart{PairingToken: w.token, Ttl: ttl},
@@ -205,9 +206,6 @@ func (k *socket) sendPairingStart(ttl uint32) {
 }
 
 func (k *socket) sendPairingStop() {
-	for _, w := range k.peer.space.windows {
-		w.asked = true
-	}
 	k.send("PairingStop", &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_PairingStop{
 		PairingStop: &skaldpb.PairingStop{},
 	}}, &upEvent{})

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"time"
 )
 
 // mode is how the relay runs.
@@ -36,6 +37,7 @@ type plan struct {
 	queued     int // frames that one peer sends ahead
 
 	cap       int64
+	ttl       time.Duration // of a message
 	perMinute int64
 	perIP     int64
 	large     bool // frames so large that a pump has to pause
@@ -88,11 +90,15 @@ func drawPlan(seed uint64) plan {
 		churn:      pick(0, 1, 1, 2, 4),
 		pairing:    pick(0, 1, 1, 3),
 		revoking:   pick(0, 0, 1, 1, 3),
-		long:       one(4),
+		long:       one(3),
+		ttl:        messageTTL,
 		expiry:     one(3),
 	}
 	if one(6) {
 		p.namespaces = 2
+	}
+	if p.long && one(2) {
+		p.ttl = 24 * time.Hour
 	}
 	if one(12) {
 		p.phones = 6

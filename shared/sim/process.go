@@ -45,6 +45,7 @@ type instance struct {
 	sim     *sim
 	relay   *relay.Relay
 	dialect *skald.Dialect
+	bubbled bool // made inside a bubble, and of no use outside it
 	broken  bool // it was stopped in the middle and may hold locks for ever
 }
 
@@ -103,6 +104,9 @@ const largeFrame = 350 << 10
 // handlerProcess is the process that the next handler runs in.
 func (s *sim) handlerProcess() *process {
 	if s.plan.mode == oneProcess {
+		if s.mutation != nil && s.mutation.alone {
+			return s.lonelyProcess()
+		}
 		return s.proc
 	}
 	if n := len(s.idle); n > 0 {
@@ -118,9 +122,19 @@ func (s *sim) handlerProcess() *process {
 	spare.Unlock()
 	if in == nil {
 		in = newInstance()
+		in.bubbled = true
 	}
 	in.serve(s)
 	return newProcess(in)
+}
+
+// lonelyProcess is a mutation: it dies with the others, but has locks of its own.
+func (s *sim) lonelyProcess() *process {
+	in := newInstance()
+	in.serve(s)
+	p := newProcess(in)
+	s.lonely = append(s.lonely, p)
+	return p
 }
 
 // retire takes back the relay of a handler that has ended.
@@ -135,7 +149,11 @@ func (s *sim) retire(p *process) {
 
 func (s *sim) releaseInstances() {
 	spare.Lock()
-	spare.free = append(spare.free, s.idle...)
+	for _, in := range s.idle {
+		if !in.bubbled {
+			spare.free = append(spare.free, in)
+		}
+	}
 	spare.Unlock()
 	s.idle = nil
 }
@@ -155,6 +173,10 @@ func (s *sim) crash() {
 	s.tracef("CRASH of the process")
 	s.counts.Crashes++
 	s.proc.kill()
+	for _, p := range s.lonely {
+		p.kill()
+	}
+	s.lonely = nil
 	s.killParked()
 	for _, sock := range s.sockList {
 		sock.processDied()

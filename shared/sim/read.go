@@ -59,6 +59,9 @@ func (p *peer) receive(k *socket, f *skaldpb.RelayFrame) {
 			w.ready = true
 		}
 	case *skaldpb.RelayFrame_PairingStopOk:
+		for _, w := range p.space.windows {
+			w.closed = w.closed || w.ready
+		}
 	case *skaldpb.RelayFrame_ClientPaired:
 		client := s.peerOf(f.ClientPaired.GetClientEd25519Pub())
 		if client == nil || !bytes.Equal(f.ClientPaired.GetClientX25519Pub(), client.ident.x25519) {

@@ -435,11 +435,20 @@ func (s *sim) pong(k *socket) {
 	e := &upEvent{kind: upPong, what: "marks"}
 	for _, d := range k.read[:n] {
 		e.marks = append(e.marks, d.mark)
-		if s.trace != nil {
-			e.what += " " + itoa(int(d.mark&^(1<<62)))
-		}
 	}
 	k.read = slices.Clone(k.read[n:])
+	if s.pongForAll {
+		for _, d := range k.down {
+			if d.mark != 0 {
+				e.marks = append(e.marks, d.mark)
+			}
+		}
+	}
+	if s.trace != nil {
+		for _, m := range e.marks {
+			e.what += " " + itoa(int(m&^(1<<62)))
+		}
+	}
 	k.up = append(k.up, e)
 	s.tracef("%v answers a ping: %s", k, e.what)
 }
@@ -470,11 +479,11 @@ func (s *sim) letTimePass() {
 		switch n := s.rng.IntN(10); {
 		case n < 3:
 			d = 31 * time.Second
-		case n < 6:
+		case n < 5:
 			d = 121 * time.Second
-		case n < 8:
+		case n < 7:
 			d = 11 * time.Minute
-		case n < 9 && s.plan.long:
+		case s.plan.long && n < 9:
 			d = time.Duration(1+s.rng.IntN(4)) * 24 * time.Hour
 		case s.plan.long:
 			d = namespaceTTL + time.Hour

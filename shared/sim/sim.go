@@ -38,6 +38,7 @@ type sim struct {
 	front    gateway.Front
 	proc     *process // oneProcess
 	idle     []*instance
+	lonely   []*process
 	socks    map[gateway.Conn]*socket
 	sockList []*socket
 	jobs     []*job
@@ -58,13 +59,15 @@ type sim struct {
 	quick     bool // operations happen at once
 	calm      bool // no faults, no initiative of peers
 	slowPost  bool
-	waited    int
-	sweepDue  bool
-	dir       string
-	failure   *Failure
-	hash      uint64
-	trace     *trace
-	counts    Counts
+	// pongForAll is a mutation of the simulated front.
+	pongForAll bool
+	waited     int
+	sweepDue   bool
+	dir        string
+	failure    *Failure
+	hash       uint64
+	trace      *trace
+	counts     Counts
 }
 
 // Failure is a property that did not hold.
@@ -200,7 +203,7 @@ func (s *sim) killParked() {
 func (s *sim) relayLimits() relay.Limits {
 	return relay.Limits{
 		MailboxCap:        s.plan.cap,
-		MessageTTL:        messageTTL,
+		MessageTTL:        s.plan.ttl,
 		ConnectionsPerIP:  s.plan.perIP,
 		MessagesPerMinute: s.plan.perMinute,
 		ControlPerMinute:  s.plan.perMinute,

@@ -44,7 +44,11 @@ func (s *sim) open() error {
 		}
 		s.dir = dir
 	}
-	t, closing, err := s.store.Open(s.dir, s.now)
+	now := s.now
+	if m := s.mutation; m != nil && m.behind != 0 {
+		now = func() time.Time { return s.now().Add(-m.behind) }
+	}
+	t, closing, err := s.store.Open(s.dir, now)
 	if err != nil {
 		return err
 	}

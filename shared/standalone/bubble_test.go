@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,7 +44,7 @@ type world struct {
 }
 
 // inBubble tells a story about a relay with the limits of the specification.
-func inBubble(t *testing.T, story func(w *world), change ...func(*Config)) {
+func inBubble(t *testing.T, story func(t *testing.T, w *world), change ...func(*Config)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, pushes: &provider{}, log: &logBook{}}
@@ -60,7 +61,7 @@ func inBubble(t *testing.T, story func(w *world), change ...func(*Config)) {
 		}
 		w.open()
 		t.Cleanup(w.end)
-		story(w)
+		story(t, w)
 	})
 }
 
@@ -124,10 +125,11 @@ func (w *world) restart() {
 
 // end clears up and looks at what the relay has logged.
 func (w *world) end() {
+	for _, p := range w.peers {
+		p.drop()
+		<-p.done
+	}
 	if w.node != nil {
-		for _, p := range w.peers {
-			p.drop()
-		}
 		w.settle()
 		w.shutdown(0)
 	}
@@ -184,6 +186,8 @@ func (w *world) stored() []string {
 
 // provider is a push provider that keeps what it is given.
 type provider struct {
+	delay atomic.Int64 // how long an answer takes
+
 	mu     sync.Mutex
 	pushes []sentPush
 	fail   []error // answers to the next pushes
@@ -198,6 +202,7 @@ type sentPush struct {
 var _ push.Sender = (*provider)(nil)
 
 func (p *provider) Send(_ context.Context, n push.Notification) error {
+	time.Sleep(time.Duration(p.delay.Load()))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n.Payload = bytes.Clone(n.Payload)

@@ -245,7 +245,7 @@ func random(n int) []byte {
 
 // TestBubble is the least that a bubble can do.
 func TestBubble(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		h, agent := w.homeWith(1)
 		m := w.parcel(100)
 		agent.post(h.phones[0], m)

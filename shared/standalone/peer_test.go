@@ -37,6 +37,7 @@ type peer struct {
 	write chan struct{} // held while writing; a mutex would stop the clock of the bubble
 	nonce []byte
 	mode  atomic.Int32
+	done  chan struct{} // closed when it has stopped reading
 
 	mu     sync.Mutex
 	frames []arrival
@@ -61,6 +62,7 @@ type line struct {
 	from   string      // the address of the client as the proxy tells; "" is a new one
 	direct string      // the address of the transport; "" is the proxy
 	pace   pace        // how fast it reads
+	mode   int32       // how the peer behaves, from the start
 	header http.Header // further headers
 }
 
@@ -135,7 +137,8 @@ func (w *world) dial(name string, l line) *peer {
 	if res.StatusCode != http.StatusSwitchingProtocols {
 		w.t.Fatalf("%s was refused with %s", name, res.Status)
 	}
-	p := &peer{w: w, name: name, nc: nc, br: br, write: make(chan struct{}, 1)}
+	p := &peer{w: w, name: name, nc: nc, br: br, write: make(chan struct{}, 1), done: make(chan struct{})}
+	p.mode.Store(l.mode)
 	w.peers = append(w.peers, p)
 	go p.read()
 	c := p.want("challenge").GetChallenge()
@@ -158,6 +161,7 @@ func (w *world) refused(status int, l line) *http.Response {
 }
 
 func (p *peer) read() {
+	defer close(p.done)
 	for {
 		h, err := ws.ReadHeader(p.br)
 		if err != nil {

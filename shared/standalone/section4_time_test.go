@@ -12,7 +12,7 @@ import (
 
 // The challenge expires 30 s after the relay has spoken: 0.1 s earlier is in time.
 func TestSection4_ChallengeTimeout(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		h := w.home()
 		silent, late, onTime := h.agent.dial(), h.agent.dial(), h.agent.dial()
 		dialed := time.Now()
@@ -43,7 +43,7 @@ func TestSection4_ChallengeTimeout(t *testing.T) {
 
 // What is not an Auth gains no time: neither pings nor half a frame.
 func TestSection4_ChallengeTimeoutIsNotPutOff(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		h := w.home()
 		p := h.agent.dial()
 		w.sleep(15 * time.Second)
@@ -61,7 +61,7 @@ func TestSection4_ChallengeTimeoutIsNotPutOff(t *testing.T) {
 
 // A peer that does not answer the close either is cut off soon.
 func TestSection4_TimedOutPeerIsCutOff(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		p := w.home().agent.dial()
 		p.mode.Store(deaf)
 		w.sleep(40 * time.Second)
@@ -75,7 +75,7 @@ func TestSection4_TimedOutPeerIsCutOff(t *testing.T) {
 // After AuthOk a pairing client closes. One that does not is closed 30 s later,
 // whatever it sends, and was of no use meanwhile.
 func TestSection4_PairingConnectionIsClosed(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		h, agent := w.homeWith(0)
 		phone, polite := h.phone(), h.member("polite phone")
 		w.sleep(10 * time.Second)

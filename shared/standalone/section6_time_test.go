@@ -3,9 +3,6 @@ package standalone
 import (
 	"testing"
 	"time"
-
-	"blindpost/shared/gateway"
-	"blindpost/shared/push"
 )
 
 // A stored message lives for 7 days. Namespaces do as well, so the agent looks in
@@ -22,7 +19,7 @@ func TestSection6_MessageTTL(t *testing.T) {
 		{"8d", 8 * day, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, func(w *world) {
+			inBubble(t, func(t *testing.T, w *world) {
 				h, agent := w.homeWith(1)
 				old := w.parcels(2, 100)
 				for _, m := range old {
@@ -48,10 +45,10 @@ func TestSection6_MessageTTL(t *testing.T) {
 
 // A mailbox that is full of expired messages is not full.
 func TestSection6_ExpiredMessagesMakeRoom(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		h, agent := w.homeWith(1)
 		for i := range 200 {
-			if i%60 == 0 {
+			if i > 0 && i%60 == 0 {
 				w.sleep(time.Minute) // the budget of the connection
 			}
 			agent.post(h.phones[0], w.parcel(10))
@@ -61,13 +58,13 @@ func TestSection6_ExpiredMessagesMakeRoom(t *testing.T) {
 		agent.post(h.phones[0], w.parcel(10))
 		agent.wantError("queue_full")
 
-		w.sleep(7*day - 5*time.Minute) // the oldest 60 have expired, the others not
+		w.sleep(7*day - 4*time.Minute) // the oldest 60 have expired, the others not
 		ms := w.parcels(60, 10)
 		for _, m := range ms {
 			agent.post(h.phones[0], m)
 		}
 		agent.wantNothing()
-		w.sleep(time.Minute + time.Second) // and 60 more
+		w.sleep(time.Minute) // and 60 more
 		agent.post(h.phones[0], w.parcel(10))
 		agent.wantNothing()
 
@@ -83,7 +80,7 @@ func TestSection6_ExpiredMessagesMakeRoom(t *testing.T) {
 // What has expired is not worth a push: after a message that nobody fetched, a
 // phone that comes and goes is left in peace.
 func TestSection6_NoPushForExpiredMessages(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		h, agent := w.homeWith(1)
 		agent.post(h.phones[0], w.parcel(10))
 		w.pushes.take()
@@ -102,7 +99,7 @@ func TestSection6_NoPushForExpiredMessages(t *testing.T) {
 // when that is closed, is pushed then and not before, and is delivered in its
 // place.
 func TestSection6_VanishedPhone(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		h, agent := w.homeWith(1)
 		before := w.parcel(100)
 		agent.post(h.phones[0], before)
@@ -157,7 +154,7 @@ func TestSection6_VanishedPhone(t *testing.T) {
 // The phone is back before the dead connection is noticed: it gets what was
 // posted into that, and no push is needed.
 func TestSection6_VanishedPhoneComesBackFirst(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		h, agent := w.homeWith(1)
 		old := h.phones[0].connect()
 		agent.wantOnline(h.phones[0])
@@ -190,10 +187,10 @@ func TestSection6_DrainToASlowReader(t *testing.T) {
 	}{
 		{"32 KB/s", pace{64 << 10, 2 * time.Second}},
 		{"12 KB/s", pace{12 << 10, time.Second}},
-		{"7 KB/s", pace{7 << 10, time.Second}}, // writes may take 10 s for 64 KB
+		{"8 KB/s", pace{8 << 10, time.Second}}, // a mobile contract whose volume is used up
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, func(w *world) {
+			inBubble(t, func(t *testing.T, w *world) {
 				h, agent := w.homeWith(1)
 				ms := w.parcels(200, 60_000)
 				for i, m := range ms {
@@ -226,7 +223,7 @@ func TestSection6_DrainToASlowReader(t *testing.T) {
 // A phone that goes away in the middle of a long drain gets the rest the next
 // time, and perhaps some of it twice, but in order and with nothing left out.
 func TestSection6_DrainIsInterrupted(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		h, agent := w.homeWith(1)
 		ms := w.parcels(60, 60_000)
 		for _, m := range ms {
@@ -265,132 +262,3 @@ func find(ms []parcel, ciphertext []byte) int {
 	}
 	return -1
 }
-
-// Section 6.3: a stored message for a client with a token is a push, with the
-// message in it if it fits.
-func TestSection6_Push(t *testing.T) {
-	inBubble(t, func(w *world) {
-		h, agent := w.homeWith(3)
-		ios, android, none := h.phones[0], h.phones[1], h.phones[2]
-		android.platform, none.token = 2, ""
-		for _, m := range []*member{android, none} { // tokens and platforms change here
-			m.connect().close()
-			agent.wantOnline(m)
-			agent.wantOffline(m)
-		}
-		for _, c := range []struct {
-			name string
-			to   *member
-			size int
-			want push.Kind
-			on   push.Platform
-		}{
-			{"small to iOS", ios, 1000, push.Content, push.IOS},
-			{"large to iOS", ios, 5000, push.Wake, push.IOS},
-			{"small to Android", android, 1000, push.Content, push.Android},
-			{"large to Android", android, 60_000, push.Wake, push.Android},
-			{"no token", none, 1000, 0, 0},
-			{"the agent to itself", h.agent, 1000, 0, 0},
-		} {
-			agent.post(c.to, w.parcel(c.size))
-			got := w.pushes.take()
-			switch {
-			case c.want == 0 && len(got) != 0:
-				t.Errorf("%s: %d pushes, want none", c.name, len(got))
-			case c.want == 0:
-			case len(got) != 1:
-				t.Errorf("%s: %d pushes, want one", c.name, len(got))
-			case got[0].Kind != c.want || got[0].Platform != c.on || got[0].Token != c.to.token:
-				t.Errorf("%s: %v", c.name, got[0])
-			case len(got[0].Payload) == 0 || len(got[0].Payload) > push.MaxPayload:
-				t.Errorf("%s: payload of %d bytes", c.name, len(got[0].Payload))
-			}
-		}
-		live := w.parcel(10)
-		live.live = true
-		agent.want("its message to itself")
-		agent.post(ios, live)
-		agent.want("PeerOffline")
-		if got := w.pushes.take(); len(got) != 0 {
-			t.Error("a live message was pushed")
-		}
-	})
-}
-
-// A token that the provider does not know is forgotten, until the phone brings
-// one again; any other failure is tried again.
-func TestSection6_PushFailures(t *testing.T) {
-	inBubble(t, func(w *world) {
-		w.loud = true
-		h, agent := w.homeWith(1)
-		phone := h.phones[0]
-		w.pushes.failNext(errProvider, errProvider)
-		start := time.Now()
-		agent.post(phone, w.parcel(10))
-		w.sleep(time.Minute)
-		got := w.pushes.take()
-		if len(got) != 3 || got[2].err != nil {
-			t.Fatalf("%d attempts, want 3", len(got))
-		}
-		if d := got[2].at.Sub(start); d > 10*time.Second {
-			t.Errorf("the third attempt came after %v", d)
-		}
-
-		w.pushes.failNext(errProvider)
-		agent.post(phone, w.parcel(10))
-		p := phone.connect() // before the second attempt: there is nothing to wake
-		agent.wantOnline(phone)
-		w.sleep(time.Minute)
-		if got := w.pushes.take(); len(got) != 1 {
-			t.Errorf("%d attempts for a phone that came by itself, want 1", len(got))
-		}
-		p.close()
-		agent.wantOffline(phone)
-
-		w.pushes.failNext(push.ErrTokenGone)
-		agent.post(phone, w.parcel(10))
-		agent.post(phone, w.parcel(10))
-		w.sleep(time.Hour)
-		if got := w.pushes.take(); len(got) != 1 || got[0].err != push.ErrTokenGone {
-			t.Errorf("%d pushes to a token that is gone, want 1", len(got))
-		}
-
-		phone.token = "device-another-token"
-		phone.connect().close()
-		agent.wantOnline(phone)
-		agent.wantOffline(phone)
-		agent.post(phone, w.parcel(10))
-		if got := w.pushes.take(); len(got) != 1 || got[0].Token != phone.token {
-			t.Errorf("%d pushes to the new token, want 1", len(got))
-		}
-	})
-}
-
-// A provider that fails for a late answer to an old token does not cost the phone
-// its new one.
-func TestSection6_TokenIsReplacedWhileThePushFails(t *testing.T) {
-	inBubble(t, func(w *world) {
-		w.loud = true
-		h, agent := w.homeWith(1)
-		phone := h.phones[0]
-		w.pushes.failNext(errProvider, push.ErrTokenGone)
-		agent.post(phone, w.parcel(10))
-		phone.token = "device-another-token"
-		p := phone.connect()
-		agent.wantOnline(phone)
-		p.mode.Store(deaf) // so that the message stays
-		p.want("the message")
-		p.drop()
-		agent.wantOffline(phone)
-		w.sleep(time.Minute)
-		agent.post(phone, w.parcel(10))
-		for _, s := range w.pushes.take() {
-			if s.err == nil && s.Token == phone.token {
-				return
-			}
-		}
-		t.Error("no push reached the new token")
-	})
-}
-
-var _ = gateway.CloseNormal

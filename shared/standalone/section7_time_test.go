@@ -14,7 +14,7 @@ const blindWindow = 125 * time.Second
 // A connection whose network is gone is noticed 120 s after its last word. Until
 // then the peer counts as online.
 func TestSection7_SilentDeath(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		h, agent := w.homeWith(2)
 		dead, other := h.phones[0].connect(), h.phones[1].connect()
 		agent.wantOnline(h.phones[0])
@@ -51,7 +51,7 @@ func TestSection7_SilentDeath(t *testing.T) {
 // A peer that comes back within the blind window was never away: nobody is told
 // anything, neither then nor when the old connection ends.
 func TestSection7_BackBeforeAnybodyNoticed(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		h, agent := w.homeWith(1)
 		old := h.phones[0].connect()
 		agent.wantOnline(h.phones[0])
@@ -78,7 +78,7 @@ func TestSection7_BackBeforeAnybodyNoticed(t *testing.T) {
 
 // The same for the agent, which has no push: its phones are not told either.
 func TestSection7_AgentIsReplaced(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		h, old := w.homeWith(1)
 		phone := h.phones[0].connect()
 		old.wantOnline(h.phones[0])

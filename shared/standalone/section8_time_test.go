@@ -9,7 +9,7 @@ import (
 
 // The relay pings every 30 s.
 func TestSection8_PingEvery30s(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		h := w.home()
 		agent := h.agent.connect()
 		start := time.Now()
@@ -31,7 +31,7 @@ func TestSection8_PingEvery30s(t *testing.T) {
 
 // Who never answers is closed after 120 s; who answers stays.
 func TestSection8_IdleTimeout(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		h, agent := w.homeWith(1)
 		phone := h.phones[0].connect()
 		agent.wantOnline(h.phones[0])
@@ -57,7 +57,7 @@ func TestSection8_IdleTimeout(t *testing.T) {
 
 // Traffic is traffic: who sends frames need not answer pings.
 func TestSection8_FramesKeepAlive(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(t *testing.T, w *world) {
 		h := w.home()
 		agent := h.agent.connect()
 		agent.mode.Store(deaf)

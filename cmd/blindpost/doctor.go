@@ -1,0 +1,310 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"blindpost/shared/skaldclient"
+)
+
+// doctorSettings are the flags of `blindpost doctor`.
+type doctorSettings struct {
+	relay    string
+	insecure bool
+	ca       string
+	noAuth   bool
+	json     bool
+	timeout  time.Duration
+}
+
+const doctorAbout = `Checks a Skald relay from outside, step by step as an app goes: name, TCP, TLS, HTTP,
+WebSocket, challenge, authentication. Says what to do about what is wrong. Ends with 0
+if all is well, with 1 otherwise.
+
+The authentication is that of an agent that nobody knows, with keys made for it. The relay
+makes a namespace for it, which ends by itself when nobody has used it for some days.`
+
+// parseDoctor reads the flags. For --help it prints them to out and returns
+// flag.ErrHelp.
+func parseDoctor(args []string, out io.Writer) (doctorSettings, error) {
+	var s doctorSettings
+	f := flag.NewFlagSet("blindpost doctor", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.Usage = func() {}
+	f.StringVar(&s.relay, "relay", "", "`URL` of the relay, such as "+defaultRelay+"; a host alone is enough")
+	f.BoolVar(&s.insecure, "insecure", false, "accept any certificate, for instance one that a relay has signed itself")
+	f.StringVar(&s.ca, "ca", "", "PEM `file` with a certificate to trust besides those of the system")
+	f.BoolVar(&s.noAuth, "no-auth", false, "do not authenticate, so that the relay keeps nothing")
+	f.BoolVar(&s.json, "json", false, "print one JSON object instead of lines")
+	f.DurationVar(&s.timeout, "timeout", 10*time.Second, "`time` that one step may take")
+	err := f.Parse(args)
+	if err == nil && s.relay == "" && f.NArg() == 1 {
+		s.relay = f.Arg(0)
+	} else if err == nil && f.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintf(out, "Usage: blindpost doctor --relay URL [flags]\n\n%s\n\n", doctorAbout)
+		helpFlags(out, f)
+		return s, err
+	case err != nil:
+		return s, err
+	case s.relay == "":
+		return s, errors.New("which relay? Say it with --relay URL")
+	case s.timeout <= 0:
+		return s, errors.New("--timeout must be more than 0")
+	}
+	return s, nil
+}
+
+// helpFlags prints the flags of a command.
+func helpFlags(w io.Writer, f *flag.FlagSet) {
+	f.VisitAll(func(fl *flag.Flag) {
+		placeholder, usage := flag.UnquoteUsage(fl)
+		fmt.Fprintf(w, "  --%s", fl.Name)
+		if placeholder != "" {
+			fmt.Fprintf(w, " %s", strings.ToUpper(placeholder))
+		}
+		fmt.Fprintf(w, "\n      %s", usage)
+		if fl.DefValue != "" && fl.DefValue != "false" {
+			fmt.Fprintf(w, " (default %s)", fl.DefValue)
+		}
+		fmt.Fprintln(w)
+	})
+}
+
+// doctorURL completes and checks the URL of a relay: a host alone is enough, and
+// people copy https:// too.
+func doctorURL(s string) (*url.URL, error) {
+	if !strings.Contains(s, "://") {
+		s = "wss://" + s
+	}
+	u, err := url.Parse(s)
+	if err != nil {
+		return nil, errors.New("the URL of the relay cannot be read")
+	}
+	switch u.Scheme {
+	case "https":
+		u.Scheme = "wss"
+	case "http":
+		u.Scheme = "ws"
+	case "wss", "ws":
+	default:
+		return nil, fmt.Errorf("the URL of a relay begins with wss://, not %s://", u.Scheme)
+	}
+	switch {
+	case u.Hostname() == "":
+		return nil, errors.New("the URL of the relay has no host")
+	case u.User != nil:
+		return nil, errors.New("the URL of a relay has no user and no password")
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path = skaldclient.DefaultPath
+	}
+	u.Fragment = ""
+	return u, nil
+}
+
+// runDoctor checks a relay.
+func runDoctor(ctx context.Context, e env, args []string) int {
+	s, err := parseDoctor(args, e.stdout)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	var d *doctor
+	if err == nil {
+		d, err = newDoctor(s)
+	}
+	if err != nil {
+		fmt.Fprintf(e.stderr, "blindpost doctor: %v\n", err)
+		return 2
+	}
+	if !s.json {
+		fmt.Fprintf(e.stdout, "Checking %s\n\n", printable(d.url.String()))
+		d.each = func(c check) { printCheck(e.stdout, c) }
+	}
+	ok := d.examine(ctx)
+	if s.json {
+		err = printDoctorJSON(e.stdout, d, ok)
+	} else {
+		err = printVerdict(e.stdout, ok)
+	}
+	if err != nil {
+		fmt.Fprintf(e.stderr, "blindpost doctor: %v\n", err)
+	}
+	if !ok || err != nil {
+		return 1
+	}
+	return 0
+}
+
+// checkStatus is the outcome of a check.
+type checkStatus string
+
+const (
+	checkOK      checkStatus = "ok"
+	checkFailed  checkStatus = "failed"
+	checkSkipped checkStatus = "skipped" // for want of something before it, or by wish
+)
+
+// check is one line of the result.
+type check struct {
+	Name   string      `json:"name"`
+	Status checkStatus `json:"status"`
+	Detail string      `json:"detail"`
+	// Advice is what to do about a check that has failed.
+	Advice string `json:"advice,omitempty"`
+}
+
+func passed(format string, args ...any) check {
+	return check{Status: checkOK, Detail: fmt.Sprintf(format, args...)}
+}
+
+func skipped(why string) check { return check{Status: checkSkipped, Detail: why} }
+
+func failed(advice, format string, args ...any) check {
+	return check{Status: checkFailed, Detail: fmt.Sprintf(format, args...), Advice: advice}
+}
+
+// doctor examines one relay.
+type doctor struct {
+	doctorSettings
+	url  *url.URL
+	now  func() time.Time
+	rand io.Reader
+	each func(check) // hears of each check as it ends
+
+	checks []check
+	found  findings
+}
+
+// newDoctor checks the settings.
+func newDoctor(s doctorSettings) (*doctor, error) {
+	u, err := doctorURL(s.relay)
+	if err != nil {
+		return nil, err
+	}
+	d := &doctor{doctorSettings: s, url: u, now: time.Now, rand: rand.Reader, each: func(check) {}}
+	if d.found.roots, err = certPool(s.ca); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// examine runs all checks and reports whether all is well. A check whose
+// prerequisite has failed is skipped.
+func (d *doctor) examine(ctx context.Context) bool {
+	defer func() {
+		if d.found.conn != nil {
+			d.found.conn.Close()
+		}
+	}()
+	ok := true
+	for _, step := range []struct {
+		name  string
+		needs bool // that all before has gone well enough to go on
+		run   func(context.Context) check
+	}{
+		{"name", false, d.checkName},
+		{"TCP", true, d.checkTCP},
+		{"TLS", true, d.checkTLS},
+		{"HTTP", true, d.checkHTTP},
+		{"clock", false, d.checkClock},
+		{"WebSocket", true, d.checkUpgrade},
+		{"challenge", true, d.checkChallenge},
+		{"authentication", true, d.checkAuth},
+		{"round trip", true, d.checkPing},
+	} {
+		c := skipped("not possible because of the above")
+		if !step.needs || !d.found.broken {
+			stepCtx, cancel := context.WithTimeout(ctx, d.timeout)
+			c = step.run(stepCtx)
+			cancel()
+		}
+		if ctx.Err() != nil {
+			c = failed("", "interrupted")
+			d.found.broken = true
+		}
+		c.Name = step.name
+		ok = ok && c.Status != checkFailed
+		d.checks = append(d.checks, c)
+		d.each(c)
+	}
+	return ok
+}
+
+// port is the port of the relay.
+func (d *doctor) port() string {
+	if p := d.url.Port(); p != "" {
+		return p
+	}
+	if d.url.Scheme == "ws" {
+		return "80"
+	}
+	return "443"
+}
+
+func (d *doctor) address() string { return net.JoinHostPort(d.url.Hostname(), d.port()) }
+
+// local reports whether the relay is on this computer, for better advice.
+func (d *doctor) local() bool {
+	if d.url.Hostname() == "localhost" {
+		return true
+	}
+	a, err := netip.ParseAddr(d.url.Hostname())
+	return err == nil && a.IsLoopback()
+}
+
+// printCheck prints one line, and what to do.
+func printCheck(w io.Writer, c check) {
+	word := string(c.Status)
+	if c.Status == checkFailed {
+		word = "FAILED"
+	}
+	fmt.Fprintf(w, "%-8s %-15s %s\n", word, c.Name, c.Detail)
+	if c.Advice != "" {
+		for line := range strings.Lines(c.Advice) {
+			fmt.Fprintf(w, "%25s%s\n", "-> ", strings.TrimSuffix(line, "\n"))
+		}
+	}
+}
+
+func printVerdict(w io.Writer, ok bool) error {
+	verdict := "All is well: agents and apps can use this relay from here."
+	if !ok {
+		verdict = "Not all is well: see the lines that FAILED, the first one first."
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", verdict)
+	return err
+}
+
+func printDoctorJSON(w io.Writer, d *doctor, ok bool) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(struct {
+		Relay  string  `json:"relay"`
+		OK     bool    `json:"ok"`
+		Checks []check `json:"checks"`
+	}{d.url.String(), ok, d.checks})
+}
+
+// printable makes text of others fit for a terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || (r >= 0x7f && r < 0xa0) {
+			return '?'
+		}
+		return r
+	}, s)
+}
