@@ -48,8 +48,7 @@ func parseBench(args []string, out io.Writer) (benchSettings, error) {
 		fmt.Fprint(out, "Usage: blindpost bench [flags]\n\n"+
 			"Starts relays of its own and measures them. What it prints depends on the\n"+
 			"machine, and on what else runs there.\n\n")
-		f.SetOutput(out)
-		f.PrintDefaults()
+		helpFlags(out, f)
 		return s, flag.ErrHelp
 	case err != nil:
 		return s, err

@@ -109,5 +109,5 @@ func commas(v float64) string {
 	return sign + s
 }
 
-func benchMillis(v float64) string       { return fmt.Sprintf("%.2f ms", v) }
+func benchMillis(v float64) string { return fmt.Sprintf("%.2f ms", v) }
 func benchMicros(v float64) string { return fmt.Sprintf("%.1f us", v) }

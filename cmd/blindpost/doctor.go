@@ -183,6 +183,7 @@ type doctor struct {
 	url  *url.URL
 	now  func() time.Time
 	rand io.Reader
+	look func(ctx context.Context, host string) ([]string, error)
 	each func(check) // hears of each check as it ends
 
 	checks []check
@@ -195,7 +196,10 @@ func newDoctor(s doctorSettings) (*doctor, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &doctor{doctorSettings: s, url: u, now: time.Now, rand: rand.Reader, each: func(check) {}}
+	d := &doctor{
+		doctorSettings: s, url: u,
+		now: time.Now, rand: rand.Reader, look: net.DefaultResolver.LookupHost, each: func(check) {},
+	}
 	if d.found.roots, err = certPool(s.ca); err != nil {
 		return nil, err
 	}
@@ -226,7 +230,7 @@ func (d *doctor) examine(ctx context.Context) bool {
 		{"authentication", true, d.checkAuth},
 		{"round trip", true, d.checkPing},
 	} {
-		c := skipped("not possible because of the above")
+		c := skipped(becauseOfAbove)
 		if !step.needs || !d.found.broken {
 			stepCtx, cancel := context.WithTimeout(ctx, d.timeout)
 			c = step.run(stepCtx)

@@ -58,7 +58,7 @@ func (d *doctor) checkName(ctx context.Context) check {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return passed("%s is an address, there is nothing to look up", host)
 	}
-	addrs, err := net.DefaultResolver.LookupHost(ctx, host)
+	addrs, err := d.look(ctx, host)
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound:
@@ -86,7 +86,7 @@ func (d *doctor) checkTCP(ctx context.Context) check {
 		return d.broke("A firewall or router on the way may drop connections to this port, or the computer may be off.",
 			"%s does not answer within %v", d.address(), d.timeout)
 	case err != nil:
-		return d.broke("", "no connection to %s: %s", d.address(), plainError(err))
+		return d.broke("Does a firewall on this computer stop it?", "no connection to %s: %s", d.address(), plainError(err))
 	}
 	defer nc.Close()
 	return passed("connected to %s in %s", nc.RemoteAddr(), span(d.now().Sub(begin)))
@@ -99,13 +99,18 @@ func (d *doctor) checkTLS(ctx context.Context) check {
 	}
 	nc, err := new(net.Dialer).DialContext(ctx, "tcp", d.address())
 	if err != nil {
-		return d.broke("", "the second connection failed: %s", plainError(err))
+		return d.broke("Try again. If it happens often, connections are lost on the way, or the relay is overloaded.", "the second connection failed: %s", plainError(err))
 	}
 	defer nc.Close()
 	// What is wrong with the certificate is looked at below, so as to say more
 	// than the first thing.
 	c := tls.Client(nc, &tls.Config{ServerName: d.url.Hostname(), InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
-	if err := c.HandshakeContext(ctx); err != nil {
+	err = c.HandshakeContext(ctx)
+	if isTimeout(err) {
+		return d.broke("Something takes the connection and says nothing. Is it the port for clients? Does a proxy there wait for a relay that does not run?",
+			"no TLS within %v", d.timeout)
+	}
+	if err != nil {
 		return d.broke(tlsAdvice(err, d.url.Hostname()), "no TLS: %s", plainError(err))
 	}
 	state := c.ConnectionState()

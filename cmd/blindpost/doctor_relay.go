@@ -28,7 +28,7 @@ func (d *doctor) checkHTTP(ctx context.Context) check {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return failed("", "no request: %s", plainError(err))
+		return d.broke("Is the URL right?", "no request: %s", plainError(err))
 	}
 	begin := d.now()
 	resp, err := d.client().Do(req)
@@ -47,16 +47,24 @@ func (d *doctor) checkHTTP(ctx context.Context) check {
 	if strings.HasSuffix(d.url.Hostname(), ".amazonaws.com") {
 		return skipped("Amazon's API Gateway has no health page")
 	}
-	return failed("If all that follows is well, apps can use the relay, but what watches it cannot. A proxy in front of it may not pass /healthz on.",
-		"/healthz answers %s instead of 200", httpAnswer(resp))
+	advice := "If all that follows is well, apps can use the relay, but what watches it cannot. A proxy in front of it may not pass /healthz on."
+	if d.url.Scheme == "ws" {
+		advice = asAboveTLS
+	}
+	return failed(advice, "/healthz answers %s instead of 200", httpAnswer(resp))
 }
+
+const (
+	becauseOfAbove = "not possible because of the above"
+	asAboveTLS     = "As above: use wss://."
+)
 
 // skewMost is how far clocks may be apart: apps show the other's times.
 const skewMost = 30 * time.Second
 
 func (d *doctor) checkClock(context.Context) check {
-	if d.found.date == "" {
-		return skipped("the relay has not said what time it is")
+	if d.found.broken && d.found.date == "" {
+		return skipped(becauseOfAbove)
 	}
 	theirs, err := http.ParseTime(d.found.date)
 	if err != nil {
@@ -107,7 +115,7 @@ func (d *doctor) checkUpgrade(ctx context.Context) check {
 		return d.broke("Something takes the connection and does not answer on this path. A proxy may wait for a relay that does not run.",
 			"%s does not answer within %v", path, d.timeout)
 	case keeper.status == 0:
-		return d.broke("", "%s does not answer: %s", path, plainError(err))
+		return d.broke("Something on the way ends the connection. A proxy in front of the relay may not know WebSocket.", "%s does not answer: %s", path, plainError(err))
 	case keeper.answer == "":
 		return d.broke("A proxy in front of the relay may not know WebSocket.", "%s opens, but not as WebSocket: %s", path, plainError(err))
 	}
@@ -115,6 +123,9 @@ func (d *doctor) checkUpgrade(ctx context.Context) check {
 }
 
 func (d *doctor) upgradeAdvice(status int) string {
+	if d.url.Scheme == "ws" {
+		return asAboveTLS
+	}
 	switch status {
 	case http.StatusNotFound:
 		if d.url.Path != skaldclient.DefaultPath {
@@ -122,9 +133,6 @@ func (d *doctor) upgradeAdvice(status int) string {
 		}
 		return "There is no relay at this path. Is this the right host? Does a proxy in front of the relay pass this path on?"
 	case http.StatusForbidden:
-		if d.url.Scheme == "ws" {
-			return "As above: use wss://."
-		}
 		return "If the relay is behind a proxy: does the relay trust it (--behind-proxy), and does it set X-Forwarded-Proto?"
 	case http.StatusTooManyRequests:
 		return "This address has opened too many connections. Wait a minute. If this happens to many: does the relay know the clients' addresses behind its proxy (--behind-proxy)?"
@@ -165,7 +173,7 @@ func (d *doctor) checkAuth(ctx context.Context) check {
 	}
 	id, err := skaldclient.GenerateIdentity(d.rand)
 	if err != nil {
-		return d.broke("", "no keys: %s", plainError(err))
+		return d.broke("This computer gives no random numbers.", "no keys: %s", plainError(err))
 	}
 	begin := d.now()
 	reply, err := skaldclient.AgentAuth(id)(d.found.nonce)

@@ -77,6 +77,7 @@ func serve(ctx context.Context, s Settings, args []string, log *slog.Logger) err
 	stopReload := reloadOnHangup(reloader)
 	defer stopReload()
 
+	go keepMemoryLow(ctx)
 	served := make(chan error, 1)
 	go func() { served <- node.Serve(ctx, listener) }()
 	log.Info("serving", "address", listener.Addr().String(), "version", build.Version,

@@ -14,7 +14,7 @@ type idleResult struct {
 
 const (
 	quietStep  = 500 * time.Millisecond
-	quietSteps = 4
+	quietSteps = 10
 	// quietShare is how much of one processor a quiet relay may use, and by what
 	// share its memory may change within quietSteps.
 	quietShare = 0.02

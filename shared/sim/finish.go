@@ -79,9 +79,6 @@ func (s *sim) finish() {
 	if s.failure != nil {
 		return
 	}
-	if tolerate && s.plan.large {
-		return
-	}
 	s.calm = true
 	s.tracef("the faults stop")
 	s.settle()
@@ -122,7 +119,7 @@ func (s *sim) checkQuiet() {
 			return
 		}
 		for _, e := range s.ghost.lanes[m.lane].entries {
-			if e.expired() || e.msg != nil && (e.msg.received || e.msg.lost) || s.plan.mode == functions && (e.posted || tolerate && e.msg != nil && e.msg.attempts > 1) {
+			if e.expired() || e.msg != nil && (e.msg.received || e.msg.lost) || s.plan.mode == functions && (e.posted || e.msg != nil && !e.msg.accepted) {
 				continue
 			}
 			s.violate(propStuck, "%v is connected by %v and at rest, but %s waits in its mailbox", p, k, e.describe())
@@ -133,7 +130,7 @@ func (s *sim) checkQuiet() {
 			if told && was == want {
 				continue
 			}
-			if (tolerate || !want) && s.plan.mode == functions {
+			if !want && s.plan.mode == functions {
 				continue // OFFLINE is told as well as this front can know it
 			}
 			s.violate(propPresence, "%v by %v was last told %q about %v, which is %s", p, k, lastWord(was, told), other, onOff(want))

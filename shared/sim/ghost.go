@@ -136,6 +136,17 @@ func (l *lane) depth() int64 {
 	return n
 }
 
+// mayDepth also counts what may still be there after the clock was set back.
+func (l *lane) mayDepth() int64 {
+	var n int64
+	for _, e := range l.entries {
+		if e.conn == "" && (!e.expired() || l.sim().now().Before(e.expires)) {
+			n++
+		}
+	}
+	return n
+}
+
 // readMember mirrors a member item as it is now.
 func (g *ghost) readMember(k table.Key) *member {
 	it, err := g.sim.durable.Get(background, k)

@@ -17,8 +17,6 @@ import (
 
 const transientMark = 1 << 62 // as the core marks frames that are bound to a connection
 
-const tolerate = false
-
 // watch notes what a task could have seen at this moment, so that its answer can
 // be judged later.
 func (s *sim) watch(t *task) {
@@ -32,7 +30,7 @@ func (s *sim) watch(t *task) {
 		if r == nil || r.role == "client" && r.st != "authorised" {
 			t.sawUnfit = true
 		} else if l := s.ghost.lanes[r.lane]; l != nil {
-			if s.plan.cap > 0 && l.depth() >= s.plan.cap {
+			if s.plan.cap > 0 && l.mayDepth() >= s.plan.cap {
 				t.sawFull = true
 			}
 			if f, ok := l.fences[m.from]; ok && f.lane == k.lane && f.epoch > k.epoch {
@@ -112,7 +110,7 @@ func (s *sim) observePost(t *task, k *socket, d *downFrame, taken bool) {
 	case *skaldpb.RelayFrame_PeerOffline:
 		if own && d.mark == 0 && t.ev != nil && t.ev.msg != nil {
 			t.offline = true
-			if !t.sawOffline && !(tolerate && t.postGone) {
+			if !t.sawOffline {
 				s.violate(propAnswer, "%v answers PeerOffline, but the recipient was connected all the time", t)
 			}
 		}
@@ -210,7 +208,6 @@ func (s *sim) messagePosted(t *task, k *socket, d *downFrame, f *skaldpb.Message
 		t.posted = t.posted || taken
 	}
 	if !taken {
-		t.postGone = true
 		return
 	}
 	k.posts[m]++

@@ -139,12 +139,6 @@ func (s *sim) overtaker(m *message) *message {
 // at the same time, in processes that know nothing of each other. In one process
 // nothing overtakes.
 func (s *sim) mayOvertake(old, young *message) bool {
-	if tolerate && s.plan.mode == functions && old.attempts > 1 {
-		return true
-	}
-	if tolerate && (old.sock.joins > 1 || young.sock.joins > 1) {
-		return true
-	}
 	return s.plan.mode == functions && old.sock != young.sock &&
 		(old.ended == 0 || young.begun <= old.ended) && (young.ended == 0 || old.begun <= young.ended)
 }

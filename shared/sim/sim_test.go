@@ -1,11 +1,27 @@
 package sim
 
 import (
+	"context"
 	"os"
+	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"blindpost/shared/table"
+	"blindpost/shared/table/bolt"
 )
+
+// The schedules to run come from the environment, since `make sim` sets them:
+// SEED=n runs one and prints what happens in it, START and SEEDS run many,
+// TABLE=bolt runs them over the database file.
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // the garbage of a schedule is small and short-lived
+	os.Exit(m.Run())
+}
 
 func env(name string, otherwise uint64) uint64 {
 	n, err := strconv.ParseUint(os.Getenv(name), 10, 64)
@@ -15,19 +31,80 @@ func env(name string, otherwise uint64) uint64 {
 	return n
 }
 
+// boltStore is the database file of the single binary.
+func boltStore() Store {
+	return Store{
+		Name:    "bolt",
+		Durable: true,
+		Open: func(dir string, now func() time.Time) (table.Table, func() error, error) {
+			t, err := bolt.Open(filepath.Join(dir, "sim.db"), bolt.Options{Now: now})
+			if err != nil {
+				return nil, nil, err
+			}
+			return t, func() error { return t.Close(context.Background()) }, nil
+		},
+	}
+}
+
+func chosenStore() Store {
+	if os.Getenv("TABLE") == "bolt" {
+		return boltStore()
+	}
+	return Mem()
+}
+
+// wantAllHold runs schedules and shows the first that fails.
+func wantAllHold(t *testing.T, o Options) {
+	t.Helper()
+	began := time.Now()
+	rep := Run(t, o)
+	took := time.Since(began)
+	t.Logf("%d schedules over %s in %v (%.0f a second): %+v", rep.Schedules, o.Store.Name,
+		took.Round(time.Millisecond), float64(rep.Schedules)/took.Seconds(), rep.Counts)
+	if f := rep.Failure; f != nil {
+		t.Fatalf("%s\n%v\nReplay it with: make sim SEED=%d", strings.Join(f.Trace, "\n"), f, f.Seed)
+	}
+}
+
 func TestSimulation(t *testing.T) {
-	o := Options{Start: env("START", 1), Seeds: env("SEEDS", 2000), Store: Mem()}
+	o := Options{Start: env("START", 1), Seeds: env("SEEDS", 2000), Store: chosenStore()}
 	if seed := env("SEED", 0); seed != 0 {
 		lines, f := Print(t, seed, o)
-		t.Logf("%s", strings.Join(lines, "\n"))
+		t.Logf("seed %d: %v\n%s", seed, drawPlan(seed), strings.Join(lines, "\n"))
 		if f != nil {
 			t.Fatal(f)
 		}
 		return
 	}
-	rep := Run(t, o)
-	t.Logf("%d schedules, %+v", rep.Schedules, rep.Counts)
-	if f := rep.Failure; f != nil {
-		t.Fatalf("%v\n%s\n%s", f, f.Plan, strings.Join(f.Trace, "\n"))
+	wantAllHold(t, o)
+}
+
+// The same schedules hold over the database file, which is closed and opened
+// again at every crash of the process.
+func TestSimulationOverBolt(t *testing.T) {
+	if os.Getenv("SEED") != "" || os.Getenv("SEEDS") != "" {
+		t.Skip("one run over one table was asked for")
+	}
+	wantAllHold(t, Options{Start: 1, Seeds: 100, Store: boltStore()})
+}
+
+// A seed is a schedule: it runs in the same way again, also over another table.
+func TestASeedIsASchedule(t *testing.T) {
+	if os.Getenv("SEED") != "" || os.Getenv("SEEDS") != "" {
+		t.Skip("one run over one table was asked for")
+	}
+	for seed := uint64(1); seed <= 60; seed++ {
+		first := one(t, seed, &Options{Store: Mem()}, nil)
+		again := one(t, seed, &Options{Store: Mem()}, &trace{})
+		if first.hash != again.hash || first.counts != again.counts {
+			t.Errorf("seed %d: runs differ: %x %+v, then %x %+v", seed, first.hash, first.counts, again.hash, again.counts)
+		}
+		if seed > 20 {
+			continue
+		}
+		other := one(t, seed, &Options{Store: boltStore()}, nil)
+		if first.hash != other.hash || first.counts != other.counts {
+			t.Errorf("seed %d: over mem %x %+v, over bolt %x %+v", seed, first.hash, first.counts, other.hash, other.counts)
+		}
 	}
 }

@@ -50,7 +50,6 @@ type facts struct {
 	stale                  bool // a newer connection of the sender had spoken
 	sawFull, sawUnfit      bool // at some step the recipient's lane was full; it could not be sent to
 	sawOffline             bool
-	postGone               bool // a post of the message has found the connection gone
 	sawUnauthorised        bool
 	sawClosedWindow        bool
 	sawNoGroup             bool

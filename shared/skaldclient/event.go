@@ -56,6 +56,9 @@ func (m SealedMessage) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "%d sealed bytes from %v", len(m.Ciphertext), m.From)
 }
 
+// MarshalText hides the content from JSON logs.
+func (m SealedMessage) MarshalText() ([]byte, error) { return []byte(fmt.Sprint(m)), nil }
+
 // LogValue hides the content.
 func (m SealedMessage) LogValue() slog.Value {
 	return slog.GroupValue(slog.Any("from", m.From), slog.Int("bytes", len(m.Ciphertext)), slog.Bool("live", m.Live))

@@ -141,6 +141,10 @@ func (p Payload) String() string { return fmt.Sprintf("%s %s", p.Kind, p.ID) }
 // Format implements fmt.Formatter, so that no verb shows the content.
 func (p Payload) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, p.String()) }
 
+// MarshalText shows what String shows, so that a JSON log of something that
+// holds a payload does not show its content. The document comes from Marshal.
+func (p Payload) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
 // LogValue shows what String shows.
 func (p Payload) LogValue() slog.Value { return slog.StringValue(p.String()) }
 

@@ -43,9 +43,11 @@ type world struct {
 	loud    bool     // warnings are part of the story
 }
 
-// inBubble tells a story about a relay with the limits of the specification.
+// inBubble tells a story about a relay with the limits of the specification, while
+// others are told: most of the real time goes into waiting for the disk.
 func inBubble(t *testing.T, story func(t *testing.T, w *world), change ...func(*Config)) {
 	t.Helper()
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, pushes: &provider{}, log: &logBook{}}
 		w.cfg = Config{

@@ -159,7 +159,7 @@ func TestSection11_ConnectedIsNotIdle(t *testing.T) {
 				away.connect().close()
 				agent.wantOnline(away)
 				agent.wantOffline(away)
-				w.sleep(2 * day)
+				w.sleep(time.Hour)
 				agent.wantNothing()
 				agent.close()
 				w.sleep(7*day - time.Second)
