@@ -85,6 +85,9 @@ func runBench(ctx context.Context, e env, args []string) int {
 		return 1
 	}
 	if err := measureAndReport(ctx, e, s, benchExecutable{path: exe}); err != nil {
+		if ctx.Err() != nil {
+			err = errors.New("interrupted") // the rest is what follows from that
+		}
 		fmt.Fprintf(e.stderr, "blindpost bench: %v\n", err)
 		return 1
 	}

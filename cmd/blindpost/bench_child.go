@@ -224,12 +224,12 @@ func (c *benchChild) Usage() (bench.Usage, bool) { return processUsage(c.cmd.Pro
 // Stop implements bench.Relay. A relay that has ended by itself, or does not end
 // well, is an error, with the last that it has said.
 func (c *benchChild) Stop() error {
-	alone := false
+	alone, forced := false, false
 	select {
 	case <-c.exited:
 		alone = true
 	default:
-		if c.cmd.Process.Signal(syscall.SIGTERM) != nil {
+		if forced = c.cmd.Process.Signal(syscall.SIGTERM) != nil; forced { // Windows has no such signal
 			_ = c.cmd.Process.Kill()
 		}
 		select {
@@ -240,7 +240,7 @@ func (c *benchChild) Stop() error {
 		}
 	}
 	err := os.RemoveAll(c.dir)
-	if alone || c.err != nil {
+	if alone || (c.err != nil && !forced) {
 		err = errors.Join(fmt.Errorf("the relay has ended (%v) and said: %q", c.cmd.ProcessState, c.said.String()), err)
 	}
 	return err

@@ -69,7 +69,7 @@ func printBenchTable(w io.Writer, m benchMachine, c bench.Config, r bench.Report
 		if !ok {
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%14s\t%s\n", row.text, row.format(v), goalText(row, v))
+		fmt.Fprintf(t, "%s\t%14s%s\n", row.text, row.format(v), goalText(row, v))
 	}
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("failed to print the table: %w", err)
@@ -93,7 +93,7 @@ func goalText(row benchRow, v float64) string {
 	if g.Most {
 		than = "most"
 	}
-	return fmt.Sprintf("goal: at %s %s: %s", than, strings.TrimSpace(row.format(g.Value)), word)
+	return fmt.Sprintf("  goal: at %s %s: %s", than, strings.TrimSpace(row.format(g.Value)), word)
 }
 
 // commas prints a whole number with commas.

@@ -17,10 +17,10 @@ func (f *fleet) agents(n int) ([]*skaldclient.Identity, error) {
 	return ids, err
 }
 
-// enterAll connects all agents.
-func (f *fleet) enterAll(ids []*skaldclient.Identity) ([]*conn, error) {
+// enterAll connects all agents, some at a time.
+func (f *fleet) enterAll(ids []*skaldclient.Identity, atATime int) ([]*conn, error) {
 	conns := make([]*conn, len(ids))
-	err := f.each(len(ids), openers, func(i int) (err error) {
+	err := f.each(len(ids), atATime, func(i int) (err error) {
 		conns[i], err = f.enter(skaldclient.AgentAuth(ids[i]))
 		return err
 	})
@@ -43,7 +43,7 @@ func (f *fleet) authRate(relay Relay, what string, agents int, measure time.Dura
 	if err != nil {
 		return 0, lap{}, err
 	}
-	conns, err := f.enterAll(ids) // they become known, and everything warm
+	conns, err := f.enterAll(ids, rush) // they become known, and everything warm
 	if err != nil {
 		return 0, lap{}, err
 	}
@@ -54,7 +54,7 @@ func (f *fleet) authRate(relay Relay, what string, agents int, measure time.Dura
 	defer done()
 	for l.took < measure {
 		watch := startPart(relay)
-		conns, err := f.enterAll(ids)
+		conns, err := f.enterAll(ids, rush)
 		round := watch.stop()
 		if err != nil {
 			return 0, lap{}, err

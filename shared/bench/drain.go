@@ -17,7 +17,7 @@ func (r *storedRun) drain(relay Relay, what string) (n uint64, l lap, err error)
 	expect := time.Duration(n) * 50 * time.Microsecond
 	conns := make([]*conn, len(r.boxes))
 	watch := start(relay, what, min(max(expect, time.Second), 10*time.Second))
-	err = r.fleet.each(len(r.boxes), openers, func(i int) (err error) {
+	err = r.fleet.each(len(r.boxes), rush, func(i int) (err error) {
 		conns[i], err = r.drainOne(r.boxes[i])
 		return err
 	})

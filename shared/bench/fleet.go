@@ -12,9 +12,14 @@ import (
 	"blindpost/shared/skaldclient"
 )
 
-// openers is how many connections are opened at a time: enough to keep a relay
-// busy, few enough not to be a herd that only waits for itself.
-const openers = 64
+const (
+	// openers is how many connections are opened at a time where that is not
+	// measured.
+	openers = 64
+	// rush is how many connections are opened at a time where it is. A relay
+	// writes what many want to have written in one go, so it needs many.
+	rush = 256
+)
 
 // fleet is the connections of one part of a measurement. The first failure ends
 // them all.

@@ -34,7 +34,7 @@ func (f *fleet) idle(relay Relay, what string, n int, patience time.Duration) (i
 	if err != nil {
 		return idleResult{}, err
 	}
-	conns, err := f.enterAll(ids)
+	conns, err := f.enterAll(ids, openers)
 	if err != nil {
 		return idleResult{}, err
 	}

@@ -154,7 +154,7 @@ func (c Config) Connections() (most int) {
 		return 0
 	}
 	for _, p := range parts {
-		most = max(most, p.conns(c)+openers) // those that are still pairing
+		most = max(most, p.conns(c)+rush) // those that are still pairing
 	}
 	return most
 }

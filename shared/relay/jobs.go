@@ -16,7 +16,9 @@ import (
 
 // Kinds of jobs of the core. Those of a dialect carry its name as a prefix.
 const (
-	jobPush = "push" // wake a member that has a stored frame
+	// JobPush wakes a member that has a stored frame.
+	JobPush = "push"
+
 	jobGone = "gone" // a post found out that a connection is no more
 	jobPump = "pump" // a post failed; the lane has to be posted again
 )
@@ -56,7 +58,7 @@ func (r *Relay) Later(ctx context.Context, d Dialect, kind string, body []byte, 
 // wake asks for a push. It never fails the message that it is for: that is in
 // the mailbox already.
 func (r *Relay) wake(ctx context.Context, group, key string, seq int64) {
-	if err := r.sendJob(ctx, jobPush, "", jobBody{Group: group, Member: key, Seq: seq}); err != nil {
+	if err := r.sendJob(ctx, JobPush, "", jobBody{Group: group, Member: key, Seq: seq}); err != nil {
 		r.log.WarnContext(ctx, "failed to ask for a push", "error", err)
 	}
 }
@@ -83,7 +85,7 @@ func (r *Relay) Job(ctx context.Context, j queue.Job) error {
 		return fmt.Errorf("failed to decode a job of kind %q: %w", j.Kind, err)
 	}
 	switch j.Kind {
-	case jobPush:
+	case JobPush:
 		return r.push(ctx, b)
 	case jobGone:
 		return r.leaveHeld(ctx, b.Group, b.Member, b.Conn)
@@ -125,19 +127,11 @@ func (r *Relay) push(ctx context.Context, b jobBody) error {
 	if m == nil || d == nil || m.Token == "" || r.Online(m) || m.stored == 0 {
 		return nil
 	}
-	it, err := r.table.Get(ctx, laneKey(m.Lane, b.Seq))
-	var f Frame
-	switch {
-	case err == nil:
-		e, err := entryFrom(it)
-		if err != nil {
-			return err
-		}
-		f = e.frame
-	case !errors.Is(err, table.ErrNotFound):
-		return fmt.Errorf("failed to read the frame of a push: %w", err)
+	e, err := r.waiting(ctx, m, b.Seq)
+	if err != nil || e == nil {
+		return err
 	}
-	n, ok := d.Wake(m, f)
+	n, ok := d.Wake(m, e.frame)
 	if !ok {
 		return nil
 	}
@@ -147,6 +141,30 @@ func (r *Relay) push(ctx context.Context, b jobBody) error {
 		return r.forgetToken(ctx, m)
 	}
 	return err
+}
+
+// waiting finds the stored frame that a push is for, or another one that waits if
+// that one is gone; nil if the mailbox is empty.
+func (r *Relay) waiting(ctx context.Context, m *Member, seq int64) (*entry, error) {
+	it, err := r.table.Get(ctx, laneKey(m.Lane, seq))
+	if err == nil {
+		return entryFrom(it)
+	}
+	if !errors.Is(err, table.ErrNotFound) {
+		return nil, fmt.Errorf("failed to read the frame of a push: %w", err)
+	}
+	entries, err := r.readAll(ctx, m.Lane)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if e.conn == "" {
+			return e, nil
+		}
+	}
+	// What the counter counts has expired.
+	_, err = r.recount(ctx, m)
+	return nil, err
 }
 
 // forgetToken forgets a push token that the provider refuses for good, unless it

@@ -21,8 +21,10 @@ const (
 	// many times.
 	openPoll  = 20 * time.Millisecond
 	openPolls = 50
-	// transientTTL is when a transient entry is forgotten at the latest.
-	transientTTL = 10 * time.Minute
+	// transientTTL is when a transient entry is forgotten at the latest. It is only
+	// a safety net: the end of the connection it is bound to takes it out, and a
+	// long mailbox may take a slow phone an hour.
+	transientTTL = 24 * time.Hour
 
 	// transientMark is set in the mark of a transient entry, so that its
 	// confirmation knows which counter to take it off.

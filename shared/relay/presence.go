@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"blindpost/shared/gateway"
 	"blindpost/shared/table"
@@ -52,6 +53,7 @@ func (r *Relay) Join(ctx context.Context, c *Conn, j Joining) (Joined, error) {
 	if c.Epoch != 0 && m.Conn != c.ID && m.Epoch >= c.Epoch {
 		return Joined{}, ErrReplaced
 	}
+	before := *c
 	c.Group, c.Member, c.Role, c.lane = m.Group, m.Key, m.Role, m.Lane
 	c.Epoch = m.Epoch + 1
 	c.posted, c.pausedAt = 0, 0
@@ -73,35 +75,41 @@ func (r *Relay) Join(ctx context.Context, c *Conn, j Joining) (Joined, error) {
 	j.Change.apply(&op)
 	old, err := r.table.Write(ctx, op)
 	if err != nil {
-		c.Group, c.Member, c.Role, c.lane, c.Epoch = "", "", "", "", 0
+		*c = before // what it had joined before must not be forgotten
 		if saveErr := r.SaveConn(ctx, c); saveErr != nil {
 			return Joined{}, errors.Join(err, saveErr)
 		}
 		return Joined{}, fmt.Errorf("failed to join: %w", err)
 	}
 	r.observe.Joined(c.Dialect, c.Role)
-	before := gateway.Conn(old.Attrs["conn"].Str())
+	replaced := gateway.Conn(old.Attrs["conn"].Str())
 	// If the connection is ours already, a crash has interrupted this admission,
 	// perhaps before the others were told: tell them, again.
-	out := Joined{Replaced: before, First: before == "" || before == c.ID || r.front.Gone(before)}
-	if before != "" && before != c.ID {
-		if err := r.front.Close(ctx, before, gateway.CloseReplaced, "replaced by a newer connection"); err != nil && !errors.Is(err, gateway.ErrGone) {
-			r.log.WarnContext(ctx, "failed to close a replaced connection", "conn", before, "error", err)
+	out := Joined{Replaced: replaced, First: replaced == "" || replaced == c.ID || r.front.Gone(replaced)}
+	if replaced != "" && replaced != c.ID {
+		if err := r.front.Close(ctx, replaced, gateway.CloseReplaced, "replaced by a newer connection"); err != nil && !errors.Is(err, gateway.ErrGone) {
+			r.log.WarnContext(ctx, "failed to close a replaced connection", "conn", replaced, "error", err)
 		}
 	}
 	return out, nil
 }
 
+// offlineOp makes the operation that takes m offline, if its connection is still
+// the one we know.
+func (m *Member) offlineOp(now time.Time) table.Op {
+	return table.Op{
+		Action: table.Update,
+		Key:    memberKey(m.Group, m.Key),
+		Conds:  []table.Cond{table.IfEqual("conn", table.String(string(m.Conn)))},
+		Set:    table.Attrs{"seen": table.Number(now.UnixMilli())},
+		Remove: []string{"conn", "cs"},
+	}
+}
+
 // leave takes a member offline, if c is still its connection. The caller holds
 // the member.
 func (r *Relay) leave(ctx context.Context, group, key string, id gateway.Conn) error {
-	old, err := r.table.Write(ctx, table.Op{
-		Action: table.Update,
-		Key:    memberKey(group, key),
-		Conds:  []table.Cond{table.IfEqual("conn", table.String(string(id)))},
-		Set:    table.Attrs{"seen": table.Number(r.now().UnixMilli())},
-		Remove: []string{"conn", "cs"},
-	})
+	old, err := r.table.Write(ctx, (&Member{Group: group, Key: key, Conn: id}).offlineOp(r.now()))
 	if errors.Is(err, table.ErrCondition) {
 		return nil // replaced or gone: history
 	}

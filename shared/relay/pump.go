@@ -51,6 +51,15 @@ func (r *Relay) pump(ctx context.Context, c *Conn) error {
 		if err != nil {
 			return err
 		}
+		if len(entries) == 0 && c.posted == 0 && m.stored+m.transient > 0 {
+			// Nothing is there, yet the counters say so: it has expired.
+			if again, err := r.recount(ctx, m); err != nil || again {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+		}
 		if len(entries) == 0 {
 			done, err := r.turnOpen(ctx, m)
 			if err != nil || done {

@@ -2,36 +2,69 @@ package relay
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"blindpost/shared/table"
 )
 
 // GroupPrefix is how the partitions of all groups begin. A relay that keeps its
-// jobs in memory goes through them at start, see Recover.
+// jobs in memory goes through them at start, see Recovery.
 const GroupPrefix = "g/"
 
-// Recovered is what Recover has found.
-type Recovered struct {
+// Recovery takes up what a process has left behind, when the next one starts on
+// the same storage and before it accepts connections.
+type Recovery struct {
 	Stored int // frames that wait in all mailboxes
 	Woken  int // members for which a push was asked
+	Lost   int // members whose connection has died with the process
+
+	relay   *Relay
+	unclean bool
+	ops     []table.Op
 }
 
-// Recover visits an item of a group when a process starts. Jobs that were in the
-// memory of the process before are gone, pushes among them: if that one did not
-// end in good order, each member that has something waiting and is not connected
-// is woken once more. Too many pushes are better than a phone that sleeps on.
-func (r *Relay) Recover(ctx context.Context, it table.Item, unclean bool, sum *Recovered) {
+// NewRecovery begins. unclean says that the process did not end in good order.
+func (r *Relay) NewRecovery(unclean bool) *Recovery {
+	return &Recovery{relay: r, unclean: unclean}
+}
+
+// Visit looks at an item of a group; it is called for all of them, then Finish.
+//
+// All connections are gone, so a member that has one is offline from now on. Jobs
+// that were in the memory of the process are gone too, pushes among them: if it
+// did not end in good order, each member that has something waiting is woken once
+// more. Too many pushes are better than a phone that sleeps on.
+func (y *Recovery) Visit(ctx context.Context, it table.Item) error {
 	group, ok := strings.CutPrefix(it.Key.Partition, GroupPrefix)
 	if !ok || !strings.HasPrefix(it.Key.Sort, memberSort) {
-		return
+		return nil
 	}
 	m := memberFrom(group, it)
-	sum.Stored += int(m.stored)
-	// A pointer that is still there says that its connection did not end in good
-	// order either, and with it went the push for what it had not confirmed.
-	if m.stored > 0 && m.Token != "" && (unclean || m.Conn != "") {
-		r.wake(ctx, group, m.Key, m.tail)
-		sum.Woken++
+	y.Stored += int(m.stored)
+	if m.stored > 0 && m.Token != "" && (y.unclean || m.Conn != "") {
+		y.relay.wake(ctx, group, m.Key, m.tail)
+		y.Woken++
 	}
+	if m.Conn == "" {
+		return nil
+	}
+	y.Lost++
+	y.ops = append(y.ops, m.offlineOp(y.relay.now()))
+	if len(y.ops) < table.MaxTransaction {
+		return nil
+	}
+	return y.Finish(ctx)
+}
+
+// Finish writes what Visit has found and not written yet.
+func (y *Recovery) Finish(ctx context.Context) error {
+	if len(y.ops) == 0 {
+		return nil
+	}
+	if err := y.relay.table.Transact(ctx, y.ops); err != nil {
+		return fmt.Errorf("failed to take members offline: %w", err)
+	}
+	y.ops = nil
+	return nil
 }

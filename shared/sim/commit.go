@@ -313,7 +313,7 @@ func (s *sim) entryPut(t *task, l *lane, o *table.Op) {
 	}
 	l.last = seq
 	data := o.Set["f"].Raw()
-	e := &entry{lane: l, seq: seq, msg: s.findMessage(data), conn: gateway.Conn(o.Set["c"].Str()), expires: table.RoundExpires(o.Expires)}
+	e := &entry{lane: l, seq: seq, put: s.steps, msg: s.findMessage(data), conn: gateway.Conn(o.Set["c"].Str()), expires: table.RoundExpires(o.Expires)}
 	l.entries[seq] = e
 	if e.conn != "" {
 		t.queued = t.queued || (t.ev != nil && e.msg == t.ev.msg)

@@ -107,7 +107,11 @@ func (s *sim) finish() {
 func (s *sim) checkQuiet() {
 	for _, p := range s.peers {
 		m := s.ghost.memberOf(p)
-		if m == nil || m.conn == "" {
+		if m == nil {
+			continue
+		}
+		if !s.ghost.online(m) {
+			s.checkWoken(p, m)
 			continue
 		}
 		k := s.socks[m.conn]
@@ -134,6 +138,21 @@ func (s *sim) checkQuiet() {
 				continue // OFFLINE is told as well as this front can know it
 			}
 			s.violate(propPresence, "%v by %v was last told %q about %v, which is %s", p, k, lastWord(was, told), other, onOff(want))
+			return
+		}
+	}
+}
+
+// checkWoken looks at a phone that is offline: if something waits for it, it has
+// been woken since.
+func (s *sim) checkWoken(p *peer, m *member) {
+	f := s.plan.faults
+	if p.agent || m.tok == "" || f.queue > 0 || f.ambiguous > 0 || f.refuse > 0 || s.setBack {
+		return
+	}
+	for _, e := range s.ghost.lanes[m.lane].entries {
+		if e.conn == "" && !e.expired() && p.pushed < e.put && (e.msg == nil || e.msg.accepted) {
+			s.violate(propWake, "%v is offline, %s waits for it, and nobody has woken it", p, e.describe())
 			return
 		}
 	}

@@ -59,6 +59,7 @@ type entry struct {
 	msg     *message // nil: a notice of the relay
 	conn    gateway.Conn
 	expires time.Time
+	put     int  // the step
 	posted  bool // handed to a connection, as far as the relay could know
 	sent    bool // the front has taken it
 	read    bool // the peer has it

@@ -361,6 +361,7 @@ func (s *sim) observePush(t *task, n push.Notification) {
 		if (m == nil || m.tok != n.Token) && t.pushToken != n.Token {
 			s.violate(propRevoked, "%v pushes to %v, whose token is gone", t, p)
 		}
+		p.pushed = s.steps
 		return
 	}
 	s.violate(propRevoked, "%v pushes to a token that no phone has", t)

@@ -60,6 +60,7 @@ type peer struct {
 	pairing *socket // a phone's connection for pairing
 
 	paired  bool // a phone believes to be
+	pushed  int  // step of the last push
 	cutOff  bool // it was removed while it was connected
 	refused int  // how often in a row it was not admitted
 	// list is what an agent would authorise.

@@ -109,6 +109,10 @@ func drawPlan(seed uint64) plan {
 	if one(8) {
 		p.perIP = 30
 	}
+	if one(3) { // few peers that are busy with each other
+		p.phones, p.paired, p.queued = pick(1, 1, 2), true, 4
+		p.churn, p.freeze, p.steps = pick(2, 4), pick(20, 50), pick(300, 500)
+	}
 	if one(24) {
 		p.large, p.messages, p.cap = true, 12, 200
 	}

@@ -7,11 +7,13 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"testing/synctest"
 	"time"
 
 	"blindpost/shared/dialect/skald"
 	"blindpost/shared/push"
 	"blindpost/shared/relay"
+	"blindpost/shared/table"
 )
 
 // process is what lives and dies together: the single binary, or one run of a
@@ -194,6 +196,31 @@ func (s *sim) crash() {
 	s.boot()
 	s.ghost.compare("after a crash")
 	s.sweepDue = true
+	s.recover()
+}
+
+// recover is what the single binary does before it takes connections.
+func (s *sim) recover() {
+	quick := s.quick
+	s.quick = true
+	s.start("recover", s.proc, nil, func(ctx context.Context) (any, error) {
+		recovery := s.proc.inst.relay.NewRecovery(true)
+		for _, ns := range s.spaces {
+			items, err := table.QueryAll(ctx, s.table, table.Query{Partition: groupPrefix + ns.group})
+			if err != nil {
+				return nil, err
+			}
+			for _, it := range items {
+				if err := recovery.Visit(ctx, it); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return nil, recovery.Finish(ctx)
+	})
+	synctest.Wait()
+	s.reap()
+	s.quick = quick
 }
 
 // logWatch reads what the relay logs.

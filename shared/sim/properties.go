@@ -11,6 +11,7 @@ const (
 	propBytes    = "7 (bytes are bytes, and secret)"
 	propExpiry   = "8 (expiry by the clock)"
 	propTwice    = "duplicates only where a confirmation was lost"
+	propWake     = "a sleeping phone is woken"
 	propStuck    = "what is accepted arrives in the end"
 	propAnswer   = "answers are true"
 )

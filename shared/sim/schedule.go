@@ -206,7 +206,7 @@ func (s *sim) releaseTask(t *task) {
 	v := s.verdict(t)
 	s.note(doTask, t.id, v)
 	s.last = t
-	if v == fail || v == doAndFail || v == die || v == doAndDie {
+	if v == fail || v == die {
 		s.blame(t)
 	}
 	if v == fail || v == die {
@@ -230,10 +230,15 @@ func (s *sim) releaseTask(t *task) {
 		t.release <- v
 		synctest.Wait()
 		t.proc.kill()
+		s.blame(t)
 		return
 	}
 	t.parked = false
 	t.release <- v
+	if v == doAndFail {
+		synctest.Wait()
+		s.blame(t)
+	}
 }
 
 // verdict decides whether something goes wrong with an operation.

@@ -2,8 +2,6 @@ package skaldclient
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -97,7 +95,7 @@ func TestPairAndTalk(t *testing.T) {
 		}
 
 		// The relay has seen ciphertext only.
-		for _, f := range r.received {
+		for _, f := range r.frames() {
 			b, _ := proto.Marshal(f)
 			if strings.Contains(string(b), "to agent") || strings.Contains(string(b), "to client") {
 				t.Error("the relay has seen a plaintext")
@@ -562,12 +560,12 @@ func TestClientPairsWhileAgentIsAway(t *testing.T) {
 func TestLateApprovalLeavesTheNextWindowOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newPipeRelay(t)
-		r.intercept = func(p *fakePeer, f *skaldpb.RelayFrame) bool {
+		r.misbehave(hooks{intercept: func(p *fakePeer, f *skaldpb.RelayFrame) bool {
 			if start := f.GetPairingStart(); start != nil {
 				start.Ttl = min(start.Ttl, 60)
 			}
 			return false
-		}
+		}})
 		agent := r.agent(t, nil)
 		next[Connected](t, agent.recorder)
 		one := r.client(t, nil)
@@ -688,21 +686,11 @@ func TestConcurrentSendersKeepOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newPipeRelay(t)
 		agent, client := r.pair(t, nil, nil)
-		noise := make([]byte, 20_000)
-		if _, err := rand.Read(noise); err != nil {
-			t.Fatal(err)
-		}
-		// What takes long to seal is overtaken by what does not, if it can be.
-		long, short := note(t, hex.EncodeToString(noise)), note(t, "x")
 		var senders sync.WaitGroup
 		for i := range 10 {
 			senders.Go(func() {
 				for range 10 {
-					p := short
-					if i%2 == 0 {
-						p = long
-					}
-					if err := agent.Send(t.Context(), client.Identity().PublicKey(), p, i%2 == 0); err != nil {
+					if err := agent.Send(t.Context(), client.Identity().PublicKey(), note(t, "x"), i%2 == 0); err != nil {
 						t.Error(err)
 					}
 				}
@@ -716,6 +704,42 @@ func TestConcurrentSendersKeepOrder(t *testing.T) {
 		}
 		if dropped := ofType[Dropped](client.rest()); len(dropped) > 0 {
 			t.Errorf("dropped %v", dropped)
+		}
+	})
+}
+
+// A message gets its counter when it is its turn to be written, and not before:
+// otherwise one that is slower to seal or to write would be overtaken.
+func TestCountingAndWritingAreOneStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newPipeRelay(t)
+		agent, client := r.pair(t, nil, nil)
+		key := client.Identity().PublicKey()
+		send := func() <-chan error {
+			sent := make(chan error, 1)
+			go func() { sent <- agent.Send(t.Context(), key, note(t, "x"), false) }()
+			return sent
+		}
+		turn := make(chan struct{})
+		go func() { _ = agent.m.inOrder(t.Context(), func() error { <-turn; return nil }) }()
+		synctest.Wait()
+		sent := send()
+		synctest.Wait()
+		if len(sent) > 0 || agent.m.ledger.used[key] != 0 {
+			t.Fatalf("did not wait for its turn: counter %d", agent.m.ledger.used[key])
+		}
+		// Who gives up waiting has used no counter either.
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := agent.Send(ctx, key, note(t, "x"), false); !errors.Is(err, context.Canceled) {
+			t.Errorf("sent: %v", err)
+		}
+		close(turn)
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+		if got := next[Message](t, client.recorder); got.Counter != 1 {
+			t.Errorf("counter %d", got.Counter)
 		}
 	})
 }

@@ -13,12 +13,12 @@ import (
 func TestClientWaitsForItsNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newPipeRelay(t)
-		r.refuse = func(a *skaldpb.Auth) string {
+		r.misbehave(hooks{refuse: func(a *skaldpb.Auth) string {
 			if a.GetClient() != nil && len(r.dialTimes()) < 6 {
 				return CodeNotFound
 			}
 			return ""
-		}
+		}})
 		r.pair(t, nil, nil)
 	})
 }
@@ -85,12 +85,12 @@ func TestPairingWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newPipeRelay(t)
 		cut := false
-		r.refuse = func(a *skaldpb.Auth) string {
+		r.misbehave(hooks{refuse: func(a *skaldpb.Auth) string {
 			if a.GetPairing() != nil && cut {
 				return "cut"
 			}
 			return ""
-		}
+		}})
 		agent := r.agent(t, func(c *AgentConfig) { c.Policy = AutoApprove })
 		next[Connected](t, agent.recorder)
 		client := r.client(t, nil)
@@ -108,11 +108,11 @@ func TestPairingWithoutAnAnswer(t *testing.T) {
 		}
 		// A relay that drops the connection instead has given none.
 		cut = false
-		r.drop = true
+		r.misbehave(hooks{drop: true})
 		if err := client.Pair(t.Context(), window.QR); err == nil {
 			t.Fatal("paired")
 		}
-		r.drop = false
+		r.misbehave(hooks{})
 		client.start(client.Run)
 		next[Connected](t, client.recorder)
 		client.stop()
@@ -123,7 +123,7 @@ func TestPairingWithoutAnAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.drop = true
+		r.misbehave(hooks{drop: true})
 		if err := client.Pair(t.Context(), window.QR); err == nil {
 			t.Fatal("paired")
 		}

@@ -29,7 +29,7 @@ func TestBackoffWhileTheRelayRefuses(t *testing.T) {
 		t.Run(code, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newPipeRelay(t)
-				r.refuse = func(*skaldpb.Auth) string { return code }
+				r.misbehave(hooks{refuse: func(*skaldpb.Auth) string { return code }})
 				agent := r.agent(t, nil)
 				for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
 					got := next[Disconnected](t, agent.recorder)
@@ -89,7 +89,7 @@ func closedChannel() chan struct{} {
 func TestJitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newPipeRelay(t)
-		r.refuse = func(*skaldpb.Auth) string { return CodeRateLimited }
+		r.misbehave(hooks{refuse: func(*skaldpb.Auth) string { return CodeRateLimited }})
 		agent := r.agent(t, func(c *AgentConfig) { c.Rand = nil })
 		distinct := map[time.Duration]bool{}
 		for range 50 {
@@ -111,7 +111,7 @@ func TestFinalRefusals(t *testing.T) {
 		t.Run(code, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newPipeRelay(t)
-				r.refuse = func(*skaldpb.Auth) string { return code }
+				r.misbehave(hooks{refuse: func(*skaldpb.Auth) string { return code }})
 				agent := r.agent(t, nil)
 				err := agent.result()
 				var refused *RelayError
@@ -185,12 +185,12 @@ func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newPipeRelay(t)
 		stuck := make(chan struct{})
-		r.intercept = func(_ *fakePeer, f *skaldpb.RelayFrame) bool {
+		r.misbehave(hooks{intercept: func(_ *fakePeer, f *skaldpb.RelayFrame) bool {
 			if f.GetMessage() != nil {
 				<-stuck // its read loop stops, and with it the pongs
 			}
 			return false
-		}
+		}})
 		agent, client := r.pair(t, nil, nil)
 		agent.rest()
 		time.Sleep(10 * time.Minute)
@@ -266,12 +266,12 @@ func TestBusyUserWhilePonging(t *testing.T) {
 			c.Dial.DialContext = bufferedDial(c.Dial.DialContext)
 		})
 		slow := r.peer(client.Identity().PublicKey())
-		r.intercept = func(p *fakePeer, f *skaldpb.RelayFrame) bool {
+		r.misbehave(hooks{intercept: func(p *fakePeer, f *skaldpb.RelayFrame) bool {
 			if p == slow && f.GetMessage() != nil {
 				time.Sleep(4 * time.Second)
 			}
 			return false
-		}
+		}})
 		synctest.Wait()
 		time.Sleep(44*time.Second + 500*time.Millisecond)
 		if err := client.Send(t.Context(), note(t, "slows the relay down"), false); err != nil {
@@ -364,7 +364,7 @@ func TestAuthorizeHasToBeTaken(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newPipeRelay(t)
 				left := 2
-				r.intercept = func(p *fakePeer, f *skaldpb.RelayFrame) bool {
+				r.misbehave(hooks{intercept: func(p *fakePeer, f *skaldpb.RelayFrame) bool {
 					if f.GetAuthorize() == nil || left == 0 {
 						return false
 					}
@@ -373,7 +373,7 @@ func TestAuthorizeHasToBeTaken(t *testing.T) {
 						p.out <- c.answer
 					}
 					return true
-				}
+				}})
 				agent := r.agent(t, nil)
 				for range 2 {
 					if got := next[Disconnected](t, agent.recorder); !c.want(got.Err) || !got.WasConnected {
@@ -394,7 +394,7 @@ func TestErrorsAreNotBlamedOnTheWrongRequest(t *testing.T) {
 		agent, client := r.pair(t, nil, nil)
 		agent.rest()
 		hold := false
-		r.intercept = func(p *fakePeer, f *skaldpb.RelayFrame) bool {
+		r.misbehave(hooks{intercept: func(p *fakePeer, f *skaldpb.RelayFrame) bool {
 			switch {
 			case f.GetMessage() != nil:
 				time.Sleep(2 * time.Second) // the request is on its way by now
@@ -405,7 +405,7 @@ func TestErrorsAreNotBlamedOnTheWrongRequest(t *testing.T) {
 				return true
 			}
 			return false
-		}
+		}})
 		// The error is the message's, though the request waits when it comes.
 		if err := agent.Send(t.Context(), client.Identity().PublicKey(), note(t, "x"), false); err != nil {
 			t.Fatal(err)
@@ -438,12 +438,12 @@ func TestAbandonedRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newPipeRelay(t)
 		delay := time.Duration(0)
-		r.intercept = func(_ *fakePeer, f *skaldpb.RelayFrame) bool {
+		r.misbehave(hooks{intercept: func(_ *fakePeer, f *skaldpb.RelayFrame) bool {
 			if f.GetPresenceRequest() != nil {
 				time.Sleep(delay)
 			}
 			return false
-		}
+		}})
 		agent := r.agent(t, nil)
 		next[Declared](t, agent.recorder)
 		delay = 5 * time.Second

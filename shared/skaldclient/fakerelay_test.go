@@ -30,20 +30,35 @@ type fakeRelay struct {
 	server *http.Server
 	conns  sync.WaitGroup
 
+	mu         sync.Mutex
+	hooks      hooks
+	dials      []time.Time
+	namespaces map[[32]byte]*fakeNamespace
+	received   []*skaldpb.RelayFrame
+	closed     bool
+}
+
+// hooks make a fakeRelay misbehave.
+type hooks struct {
 	// refuse, if set, is asked for an error code before an Auth is looked at.
 	refuse func(auth *skaldpb.Auth) (code string)
 	// intercept, if set, sees admitted peers' frames first; true means that it
 	// has dealt with them.
 	intercept func(p *fakePeer, f *skaldpb.RelayFrame) bool
-
 	// drop cuts a pairing connection when it is admitted, before its AuthOk.
 	drop bool
+}
 
-	mu         sync.Mutex
-	dials      []time.Time
-	namespaces map[[32]byte]*fakeNamespace
-	received   []*skaldpb.RelayFrame
-	closed     bool
+func (r *fakeRelay) misbehave(h hooks) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hooks = h
+}
+
+func (r *fakeRelay) misbehaviour() hooks {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.hooks
 }
 
 type fakeNamespace struct {
@@ -181,8 +196,8 @@ func (p *fakePeer) serve() (websocket.StatusCode, string) {
 		return websocket.StatusInternalError, ""
 	}
 	auth := f.GetAuth()
-	if p.r.refuse != nil {
-		if code := p.r.refuse(auth); code != "" {
+	if refuse := p.r.misbehaviour().refuse; refuse != nil {
+		if code := refuse(auth); code != "" {
 			p.out <- authError(code)
 			return websocket.StatusPolicyViolation, ""
 		}
@@ -197,7 +212,7 @@ func (p *fakePeer) serve() (websocket.StatusCode, string) {
 		if err != nil {
 			return websocket.StatusNormalClosure, ""
 		}
-		if p.r.intercept == nil || !p.r.intercept(p, f) {
+		if intercept := p.r.misbehaviour().intercept; intercept == nil || !intercept(p, f) {
 			p.handle(f)
 		}
 	}
@@ -249,7 +264,7 @@ func (p *fakePeer) admit(auth *skaldpb.Auth, nonce []byte) string {
 		if agent := ns.online[ns.agent]; agent != nil {
 			agent.out <- &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_ClientPaired{ClientPaired: paired}}
 		}
-		if r.drop {
+		if r.hooks.drop {
 			go p.ws.CloseNow()
 			return ""
 		}
@@ -365,12 +380,17 @@ func (r *fakeRelay) peer(key PublicKey) *fakePeer {
 	return nil
 }
 
-// messages returns the Message frames received so far.
-func (r *fakeRelay) messages() []*skaldpb.Message {
+// frames returns what was received so far.
+func (r *fakeRelay) frames() []*skaldpb.RelayFrame {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return slices.Clone(r.received)
+}
+
+// messages returns the Message frames received so far.
+func (r *fakeRelay) messages() []*skaldpb.Message {
 	var all []*skaldpb.Message
-	for _, f := range r.received {
+	for _, f := range r.frames() {
 		if m := f.GetMessage(); m != nil {
 			all = append(all, m)
 		}
@@ -380,10 +400,8 @@ func (r *fakeRelay) messages() []*skaldpb.Message {
 
 // authorizes returns the sizes of the lists declared so far.
 func (r *fakeRelay) authorizes() []int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	var all []int
-	for _, f := range r.received {
+	for _, f := range r.frames() {
 		if a := f.GetAuthorize(); a != nil {
 			all = append(all, len(a.GetClients()))
 		}

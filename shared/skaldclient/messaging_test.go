@@ -286,12 +286,12 @@ func TestSendToAStuckRelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newPipeRelay(t)
 		stuck := make(chan struct{})
-		r.intercept = func(_ *fakePeer, f *skaldpb.RelayFrame) bool {
+		r.misbehave(hooks{intercept: func(_ *fakePeer, f *skaldpb.RelayFrame) bool {
 			if f.GetMessage() != nil {
 				<-stuck
 			}
 			return false
-		}
+		}})
 		agent, client := r.pair(t, func(c *AgentConfig) { c.WriteTimeout = 10 * time.Second }, nil)
 		defer close(stuck)
 		key := client.Identity().PublicKey()

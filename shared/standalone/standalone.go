@@ -101,6 +101,7 @@ type Node struct {
 	bolt     *bolt.Table
 	mem      *mem.Table
 	jobs     *local.Queue
+	pushes   *pushes
 	stop     context.CancelFunc
 	swept    chan struct{}
 	stopping atomic.Bool
@@ -124,15 +125,17 @@ func Open(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n.mem = mem.New(cfg.Now)
+	n.pushes = &pushes{Observer: jobObserver(cfg.Metrics)}
 	n.jobs = local.New(local.Options{
-		Handler:  func(ctx context.Context, j queue.Job) error { return n.Relay.Job(ctx, j) },
+		Handler:  n.runJob,
 		Now:      cfg.Now,
 		Log:      cfg.Log,
-		Observer: jobObserver(cfg.Metrics),
+		Observer: n.pushes,
 	})
+	n.pushes.Queue = n.jobs
 	o := relay.Options{
 		Table:  n.tables(cfg),
-		Queue:  n.jobs,
+		Queue:  n.pushes,
 		Front:  n.Server,
 		Pusher: cfg.Pusher,
 		Log:    cfg.Log,
@@ -205,9 +208,24 @@ func (n *Node) tables(cfg Config) table.Table {
 
 func jobObserver(m *metrics.Metrics) local.Observer {
 	if m == nil {
-		return nil
+		return unobserved{}
 	}
 	return m
+}
+
+// unobserved is the observer of a relay without metrics.
+type unobserved struct{}
+
+func (unobserved) JobRun(string, int, time.Duration, bool) {}
+func (unobserved) JobPanic(string)                         {}
+func (unobserved) JobDead(string)                          {}
+
+func (n *Node) runJob(ctx context.Context, j queue.Job) error {
+	err := n.Relay.Job(ctx, j)
+	if err == nil {
+		n.pushes.done(j.Kind)
+	}
+	return err
 }
 
 // ready reports whether the relay can do its work: the database answers.
@@ -239,7 +257,7 @@ func (n *Node) Shutdown(ctx context.Context, spread time.Duration) error {
 	n.stop()
 	<-n.swept
 	err = errors.Join(err, n.jobs.Close(ctx))
-	if err == nil {
+	if err == nil && n.pushes.open.Load() == 0 {
 		err = n.markClean(ctx)
 	}
 	return errors.Join(err, n.bolt.Close(ctx))

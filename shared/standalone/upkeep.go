@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"blindpost/shared/metrics"
+	"blindpost/shared/queue"
+	"blindpost/shared/queue/local"
 	"blindpost/shared/relay"
 	"blindpost/shared/table"
 )
@@ -33,20 +36,20 @@ func (n *Node) recover(m *metrics.Metrics) error {
 		return fmt.Errorf("failed to mark the database as in use: %w", err)
 	}
 	unclean := old.Attrs != nil
-	var sum relay.Recovered
-	err = n.bolt.Scan(ctx, relay.GroupPrefix, func(it table.Item) error {
-		n.Relay.Recover(ctx, it, unclean, &sum)
-		return nil
-	})
+	found := n.Relay.NewRecovery(unclean)
+	err = n.bolt.Scan(ctx, relay.GroupPrefix, func(it table.Item) error { return found.Visit(ctx, it) })
+	if err == nil {
+		err = found.Finish(ctx)
+	}
 	if err != nil {
-		return fmt.Errorf("failed to look through the mailboxes: %w", err)
+		return fmt.Errorf("failed to take up what the process before has left: %w", err)
 	}
 	if m != nil {
-		m.MailboxTotal(sum.Stored)
+		m.MailboxTotal(found.Stored)
 	}
 	if unclean {
 		n.log.WarnContext(ctx, "the process before this one did not end in good order",
-			"waiting", sum.Stored, "woken", sum.Woken)
+			"waiting", found.Stored, "woken", found.Woken, "connections", found.Lost)
 	}
 	return nil
 }
@@ -94,4 +97,34 @@ func sweepExpired(ctx context.Context, t interface {
 			return err
 		}
 	}
+}
+
+// pushes counts the pushes that are asked for and neither done nor given up. They
+// are in memory: a shutdown with some left is none in good order.
+type pushes struct {
+	queue.Queue
+	local.Observer
+	open atomic.Int64
+}
+
+// Send implements queue.Queue.
+func (p *pushes) Send(ctx context.Context, j queue.Job) error {
+	err := p.Queue.Send(ctx, j)
+	if err == nil && j.Kind == relay.JobPush {
+		p.open.Add(1)
+	}
+	return err
+}
+
+// done notes that a job has succeeded.
+func (p *pushes) done(kind string) {
+	if kind == relay.JobPush {
+		p.open.Add(-1)
+	}
+}
+
+// JobDead implements local.Observer.
+func (p *pushes) JobDead(kind string) {
+	p.done(kind)
+	p.Observer.JobDead(kind)
 }

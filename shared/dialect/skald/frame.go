@@ -24,7 +24,8 @@ func (d *Dialect) frame(ctx context.Context, c *relay.Conn, e gateway.FrameEvent
 		return d.firstFrame(ctx, c, e)
 	}
 	kind, err := d.nextFrame(ctx, c, e)
-	return kind, gateway.FrameResult{}, err
+	// The limit with every frame: it may have been changed.
+	return kind, gateway.FrameResult{ReadLimit: d.readLimit(c)}, err
 }
 
 // firstFrame takes the only frame that is accepted before AuthOk.
@@ -49,9 +50,17 @@ func (d *Dialect) firstFrame(ctx context.Context, c *relay.Conn, e gateway.Frame
 	ok, err := d.auth(ctx, c, f.GetAuth())
 	res := gateway.FrameResult{}
 	if ok {
-		res.ReadLimit = max(d.lim().MaxFrame, d.lim().MaxLiveFrame)
+		res.ReadLimit = d.readLimit(c)
 	}
 	return kind, res, err
+}
+
+// readLimit is the largest frame that an authenticated peer may send.
+func (d *Dialect) readLimit(c *relay.Conn) int64 {
+	if !c.Joined() {
+		return d.lim().MaxFrame // it was for pairing
+	}
+	return max(d.lim().MaxFrame, d.lim().MaxLiveFrame)
 }
 
 // nextFrame takes a frame of an authenticated peer (section 13).

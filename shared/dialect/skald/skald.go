@@ -160,6 +160,10 @@ func (d *Dialect) Job(ctx context.Context, j queue.Job) error {
 		if c.Private == nil || c.Joined() {
 			return nil // authenticated
 		}
+		// The limit may have been raised since the job was sent.
+		if at := c.At.Add(d.lim().ChallengeTimeout); d.core.Now().Before(at) {
+			return d.core.Later(ctx, d, jobTimeout, j.Body, at)
+		}
 		return d.refuse(ctx, c, "", codeChallengeTimeout, "no Auth within the time allowed")
 	case d.Name() + "." + jobLinger:
 		return d.close(ctx, c, gateway.CloseNormal, "pairing is done")

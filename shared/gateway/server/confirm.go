@@ -13,10 +13,21 @@ import (
 // answers a ping would otherwise make them grow for ever.
 const maxMarks = 64 << 10
 
+// pingBytes is how much may be queued behind one ping before the next: a slow
+// reader of a long queue confirms as it goes, and its pongs are a sign of life.
+// longQueue is when that is done although nothing in the queue is marked.
+// maxUnanswered bounds the pings that a queue may hold.
+const (
+	pingBytes     = 64 << 10
+	longQueue     = 256 << 10
+	maxUnanswered = 128
+)
+
 // marks are the messages that ask to be confirmed. Guarded by conn.mu.
 type marks struct {
 	unpinged   []uint64 // queued, no ping follows them yet
-	unanswered []ping   // one at most, and a second before a close frame
+	unanswered []ping   // more than one only within a long queue, and before a close frame
+	bytes      int      // of messages queued since the last ping
 	asked      int      // marks in unanswered
 	seq        uint64   // of the last ping
 }
@@ -47,6 +58,7 @@ func (c *conn) pingLocked() {
 	m.unanswered = append(m.unanswered, ping{seq: m.seq, at: c.srv.now(), marks: m.unpinged})
 	m.asked += len(m.unpinged)
 	m.unpinged = nil
+	m.bytes = 0
 	var payload [8]byte
 	binary.BigEndian.PutUint64(payload[:], m.seq)
 	c.appendLocked(ws.OpPing, payload[:])
@@ -91,7 +103,9 @@ func (c *conn) answered(payload []byte) []uint64 {
 			m.unanswered = nil
 		}
 		m.asked -= len(got)
-		c.srv.o.Observer.Confirmed(len(got), c.srv.now()-p.at)
+		if len(got) > 0 {
+			c.srv.o.Observer.Confirmed(len(got), c.srv.now()-p.at)
+		}
 		c.kickLocked()
 		return got
 	}

@@ -265,6 +265,9 @@ func TestIdleConnectionHoldsNothing(t *testing.T) {
 		for _, n := range []int{0, 10, 100, 16 << 10, 100 << 10, 1 << 20} {
 			go p.send(binaryMsg(repeat(n)))
 			p.want(ws.OpBinary, repeat(n))
+			if n > longQueue {
+				p.send(clientPong(p.wantPing())) // a long queue asks whether the peer lives
+			}
 			wantNothing(fmt.Sprintf("%d bytes", n))
 		}
 		p.send(masked(0x01, []byte("a")), masked(0x80, []byte("b")))

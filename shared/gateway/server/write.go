@@ -47,6 +47,11 @@ func (c *conn) appendMessageLocked(m gateway.Message) {
 	if m.Mark != 0 {
 		c.marks.unpinged = append(c.marks.unpinged, m.Mark)
 	}
+	c.marks.bytes += len(m.Data)
+	if c.marks.bytes >= pingBytes && len(c.marks.unanswered) < maxUnanswered &&
+		(c.marks.waiting() || c.queued > longQueue) {
+		c.pingLocked()
+	}
 	c.srv.o.Observer.FrameOut(len(m.Data))
 }
 

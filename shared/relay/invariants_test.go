@@ -1,0 +1,224 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/table"
+)
+
+// Register is a table that remembers where it was written to, so that everything
+// in it can be found, which the contract of a table has no way to do.
+type Register struct {
+	mu         sync.Mutex
+	inner      table.Table
+	partitions map[string]bool
+}
+
+var _ table.Table = (*Register)(nil)
+
+// NewRegister wraps a table that is empty.
+func NewRegister(inner table.Table) *Register {
+	return &Register{inner: inner, partitions: map[string]bool{}}
+}
+
+// Reset begins anew with another empty table.
+func (g *Register) Reset(inner table.Table) {
+	g.inner = inner
+	clear(g.partitions)
+}
+
+func (g *Register) note(k table.Key) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.partitions[k.Partition] = true
+}
+
+func (g *Register) Get(ctx context.Context, k table.Key) (table.Item, error) {
+	return g.inner.Get(ctx, k)
+}
+
+func (g *Register) Query(ctx context.Context, q table.Query) (table.Page, error) {
+	return g.inner.Query(ctx, q)
+}
+
+func (g *Register) Write(ctx context.Context, op table.Op) (table.Item, error) {
+	g.note(op.Key)
+	return g.inner.Write(ctx, op)
+}
+
+func (g *Register) Transact(ctx context.Context, ops []table.Op) error {
+	for _, op := range ops {
+		g.note(op.Key)
+	}
+	return g.inner.Transact(ctx, ops)
+}
+
+// Everything returns all items whose partition begins with prefix.
+func (g *Register) Everything(ctx context.Context, prefix string) ([]table.Item, error) {
+	g.mu.Lock()
+	var names []string
+	for p := range g.partitions {
+		if strings.HasPrefix(p, prefix) {
+			names = append(names, p)
+		}
+	}
+	g.mu.Unlock()
+	slices.Sort(names)
+	var all []table.Item
+	for _, p := range names {
+		items, err := table.QueryAll(ctx, g.inner, table.Query{Partition: p})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, items...)
+	}
+	return all, nil
+}
+
+// CheckInvariants holds what is stored against itself, while no handler runs.
+// exact says that nothing in a lane has expired yet: a counter also counts what
+// has, until it is looked at again.
+func CheckInvariants(ctx context.Context, g *Register, exact bool) error {
+	c := &checker{members: map[string]*Member{}, roots: map[string]table.Item{}, removed: map[string]bool{}, lanes: map[string][]*entry{}}
+	if err := c.read(ctx, g); err != nil {
+		return err
+	}
+	for _, m := range c.members {
+		c.checkMember(m, exact)
+	}
+	for lane := range c.lanes {
+		if c.members[lane] == nil && !c.removed[lane] {
+			c.failf("lane %s with %d entries belongs to nobody", lane, len(c.lanes[lane]))
+		}
+	}
+	for _, conn := range c.conns {
+		c.checkConn(conn)
+	}
+	return errors.Join(c.errs...)
+}
+
+// checker is all that is stored, in order.
+type checker struct {
+	members map[string]*Member // by lane
+	roots   map[string]table.Item
+	removed map[string]bool // lanes of members that are being removed
+	lanes   map[string][]*entry
+	conns   []*Conn
+	errs    []error
+}
+
+func (c *checker) failf(format string, args ...any) {
+	c.errs = append(c.errs, fmt.Errorf(format, args...))
+}
+
+func (c *checker) read(ctx context.Context, g *Register) error {
+	items, err := g.Everything(ctx, "")
+	if err != nil {
+		return err
+	}
+	for _, it := range items {
+		p := it.Key.Partition
+		switch {
+		case strings.HasPrefix(p, GroupPrefix):
+			c.readGroupItem(strings.TrimPrefix(p, GroupPrefix), it)
+		case strings.HasPrefix(p, "l/"):
+			e, err := entryFrom(it)
+			if err != nil {
+				return err
+			}
+			lane := strings.TrimPrefix(p, "l/")
+			c.lanes[lane] = append(c.lanes[lane], e)
+		case strings.HasPrefix(p, ConnPartition):
+			c.conns = append(c.conns, connFrom(gateway.Conn(strings.TrimPrefix(p, ConnPartition)), it))
+		case p == duePartition, strings.HasPrefix(p, AddressPartition):
+		default:
+			c.failf("an item in the unknown partition %q", p)
+		}
+	}
+	return nil
+}
+
+func (c *checker) readGroupItem(group string, it table.Item) {
+	switch sort := it.Key.Sort; {
+	case strings.HasPrefix(sort, memberSort):
+		m := memberFrom(group, it)
+		if c.members[m.Lane] != nil {
+			c.failf("two members have the lane %s", m.Lane)
+		}
+		c.members[m.Lane] = m
+	case it.Key == rootItem(group):
+		c.roots[group] = it
+	case strings.HasPrefix(sort, "x/"+removalItem):
+		c.removed[it.Attrs["lane"].Str()] = true
+	}
+}
+
+func (c *checker) checkMember(m *Member, exact bool) {
+	name := ShortGroup(m.Group) + " " + Short(m.Key)
+	root := c.roots[m.Group]
+	switch {
+	case m.Lane == "" || m.Role == "" || m.Generation == "":
+		c.failf("%s lacks lane, role or generation", name)
+	case root.Attrs["gen"].Str() != m.Generation:
+		c.failf("%s is of a generation that has no root", name)
+	case (m.Conn != "") != (m.connState == connDraining || m.connState == connOpen):
+		c.failf("%s has connection %q in state %d", name, m.Conn, m.connState)
+	}
+	var stored, transient int64
+	last := int64(0)
+	for _, e := range c.lanes[m.Lane] {
+		if e.seq <= last || e.seq > m.tail {
+			c.failf("%s has number %d after %d, the last that was given out is %d", name, e.seq, last, m.tail)
+		}
+		last = e.seq
+		if e.conn == "" {
+			stored++
+			continue
+		}
+		transient++
+		switch {
+		case e.epoch < 1 || e.epoch > m.Epoch:
+			c.failf("%s has an entry of epoch %d in epoch %d", name, e.epoch, m.Epoch)
+		case m.connState == connOpen && e.conn != m.Conn:
+			c.failf("%s is open and has an entry for a connection of before", name)
+		}
+	}
+	if m.stored < stored || m.transient < transient || (exact && (m.stored != stored || m.transient != transient)) {
+		c.failf("%s counts %d stored and %d transient entries, there are %d and %d", name, m.stored, m.transient, stored, transient)
+	}
+	for attr, v := range m.attrs {
+		if lane, ok := strings.CutPrefix(attr, fenceAttr); ok {
+			if sender := c.members[lane]; sender != nil && v.Num() > sender.Epoch {
+				c.failf("%s has a fence at epoch %d for a sender in epoch %d", name, v.Num(), sender.Epoch)
+			}
+		}
+	}
+	if m.Conn != "" && !slices.ContainsFunc(c.conns, func(x *Conn) bool {
+		return x.ID == m.Conn && x.Group == m.Group && x.Member == m.Key && x.lane == m.Lane && x.Epoch == m.Epoch
+	}) {
+		c.failf("%s points to connection %q, whose record knows nothing of it", name, m.Conn)
+	}
+}
+
+func (c *checker) checkConn(x *Conn) {
+	m := c.members[x.lane]
+	switch {
+	case x.Joined() != (x.Member != "" && x.lane != "" && x.Role != "" && x.Epoch > 0):
+		c.failf("connection %s has joined by half", x.ID)
+	case x.pausedAt > x.posted:
+		c.failf("connection %s waits for number %d and has posted up to %d", x.ID, x.pausedAt, x.posted)
+	case m == nil:
+	case x.Epoch > m.Epoch || (x.Epoch == m.Epoch && m.Conn != "" && m.Conn != x.ID):
+		c.failf("connection %s has epoch %d, its member %d with %q", x.ID, x.Epoch, m.Epoch, m.Conn)
+	case x.posted > m.tail:
+		c.failf("connection %s has posted up to %d of %d", x.ID, x.posted, m.tail)
+	case m.Conn == x.ID && m.connState == connOpen && x.pausedAt != 0:
+		c.failf("connection %s is open and waits for number %d", x.ID, x.pausedAt)
+	}
+}
