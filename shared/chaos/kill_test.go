@@ -1,8 +1,10 @@
 package chaos
 
 import (
+	"context"
 	"math/rand/v2"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 )
@@ -18,6 +20,20 @@ func playKill(t *testing.T, u *suite) {
 	c := s.gather(homes, habits{
 		size: 600, pause: 4 * time.Millisecond, leaving: 0.02, away: 300 * time.Millisecond, liveOnes: 0.25,
 	}, u.seed)
+
+	changing := s.households(budget(2, 4), 300)
+	ctx, end := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	for _, h := range changing {
+		running.Go(func() {
+			for h.round(ctx) {
+			}
+		})
+	}
+	t.Cleanup(func() {
+		end()
+		running.Wait()
+	})
 
 	var slowest time.Duration
 	kills := budget(18, 70)
@@ -45,6 +61,17 @@ func playKill(t *testing.T, u *suite) {
 		}
 	}
 	s.relay.awaitReady()
+	var rounds int64
+	for _, h := range changing {
+		done := h.rounds.Load()
+		s.eventually("a household finishes a round", func() bool { return h.rounds.Load() > done })
+	}
+	end()
+	running.Wait()
+	for _, h := range changing {
+		rounds += h.rounds.Load()
+		h.goHome()
+	}
 	c.hush()
 	s.eventually("everybody comes back", c.allHere)
 	sum := s.wantAllArrived()
@@ -56,8 +83,8 @@ func playKill(t *testing.T, u *suite) {
 	}
 	s.relay.stop()
 	s.relay.wantNoErrors()
-	report("kill", began, "%d kills under load, ready again in %d ms at most; %d connections; %d messages sent, %d accepted, %d arrived, 0 lost, %d came again unconfirmed; cap exact",
-		kills, slowest.Milliseconds(), c.logins.Load(), sum.sent, sum.accepted, sum.arrived, sum.repeated)
+	report("kill", began, "%d kills under load, ready again in %d ms at most; %d connections; %d times paired, authorised and revoked; %d messages sent, %d accepted, %d arrived, 0 lost, %d came again unconfirmed; cap exact",
+		kills, slowest.Milliseconds(), c.logins.Load(), rounds, sum.sent, sum.accepted, sum.arrived, sum.repeated)
 }
 
 // wantEmptyMailboxes sends everybody away once the relay knows that all has

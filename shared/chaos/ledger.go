@@ -138,19 +138,14 @@ func (b *ledger) confirm(letters ...letter) {
 	}
 }
 
-// forget takes what is still on its way to a member off the books: it was
-// revoked.
+// forget takes everything for a member off the books: it is being revoked. From
+// then on nothing may arrive there.
 func (b *ledger) forget(to uint32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for r, a := range b.accounts {
-		if r.to != to {
-			continue
-		}
-		for i := range a.marks {
-			if a.marks[i]&markSeen == 0 {
-				a.marks[i] &^= markAccepted
-			}
+	for r := range b.accounts {
+		if r.to == to {
+			delete(b.accounts, r)
 		}
 	}
 }
@@ -195,6 +190,23 @@ func (b *ledger) missing() (n int, some []letter) {
 		}
 	}
 	return n, some
+}
+
+// arrivedAt reports whether a member has everything that was accepted for it.
+func (b *ledger) arrivedAt(to uint32) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for r, a := range b.accounts {
+		if r.to != to {
+			continue
+		}
+		for _, m := range a.marks {
+			if m&markAccepted != 0 && m&markSeen == 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // audit returns the totals and everything that is wrong.

@@ -70,6 +70,11 @@ func TestLedger(t *testing.T) {
 			b.arrive(1, stored(1))
 			b.forget(to)
 		}, ""},
+		{"and gets nothing", func(b *ledger) {
+			b.accept(stored(1))
+			b.forget(to)
+			b.arrive(1, stored(1))
+		}, "was never sent"},
 		{"another one does", func(b *ledger) {
 			b.accept(stored(1))
 			b.forget(from)

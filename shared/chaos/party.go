@@ -101,8 +101,8 @@ func (p *party) run(c *crowd) {
 	for c.ctx.Err() == nil {
 		peer, err := p.s.enter(c.ctx, p.m, way{})
 		if err != nil {
-			p.judge(err)
-			p.sleep(c.ctx, time.Duration(p.chance.Int64N(int64(wait))))
+			p.s.judge(p.m, err, p.failing)
+			every(c.ctx, time.Duration(p.chance.Int64N(int64(wait))))
 			wait = min(2*wait, longestWait)
 			continue
 		}
@@ -121,7 +121,7 @@ func (p *party) talk(c *crowd, peer *peer) {
 	for c.ctx.Err() == nil && !c.hushed() {
 		if err := p.batch(peer, &refused); err != nil {
 			peer.abort()
-			p.judge(err)
+			p.s.judge(p.m, err, p.failing)
 			return
 		}
 		if p.chance.Float64() < p.leaving {
@@ -130,10 +130,10 @@ func (p *party) talk(c *crowd, peer *peer) {
 			} else {
 				peer.abort()
 			}
-			p.sleep(c.ctx, time.Duration(p.chance.Int64N(int64(p.away))))
+			every(c.ctx, time.Duration(p.chance.Int64N(int64(p.away))))
 			return
 		}
-		p.sleep(c.ctx, time.Duration(p.chance.Int64N(int64(2*p.pause))))
+		every(c.ctx, time.Duration(p.chance.Int64N(int64(2*p.pause))))
 	}
 }
 
@@ -141,7 +141,7 @@ func (p *party) talk(c *crowd, peer *peer) {
 func (p *party) listenOn(c *crowd, peer *peer) {
 	select {
 	case <-peer.done:
-		p.judge(peer.err)
+		p.s.judge(p.m, peer.err, p.failing)
 	case <-c.ctx.Done():
 		peer.leave()
 	}
@@ -175,39 +175,30 @@ func (p *party) batch(peer *peer, refused *int) error {
 }
 
 // judge enters an end into the books that cannot be explained by what is done to
-// the relay.
-func (p *party) judge(err error) {
-	var refused *authError
+// the relay. failing, if set, says whether the relay may have failures of its own
+// at the moment.
+func (s *stage) judge(m *member, err error, failing func() bool) {
 	var closed *closeError
 	var upgrade ws.StatusError
+	ownFault := false
 	switch {
-	case errors.As(err, &refused):
-		p.s.book.blame("%s: %v", p.m, err)
 	case errors.As(err, &closed):
 		switch gateway.CloseCode(closed.code) {
-		case gateway.CloseInternal:
-			if p.failing != nil && p.failing() {
-				return
-			}
 		case gateway.CloseNormal, gateway.CloseGoingAway:
 			return
+		case gateway.CloseInternal:
+			ownFault = true
 		}
-		p.s.book.blame("%s: %v", p.m, err)
 	case errors.As(err, &upgrade):
-		if p.failing != nil && p.failing() {
-			return
-		}
-		p.s.book.blame("%s: upgrade refused: %v", p.m, err)
+		ownFault = upgrade >= 500
 	case errors.Is(err, errSilent):
-		p.s.book.blame("%s: %v", p.m, err)
+	default:
+		var refused *authError
+		if !errors.As(err, &refused) {
+			return // the transport broke
+		}
 	}
-}
-
-func (p *party) sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
+	if !ownFault || failing == nil || !failing() {
+		s.book.blame("%s: %v", m, err)
 	}
 }

@@ -23,6 +23,7 @@ type stage struct {
 	press   *press
 	secrets *secrets
 	people  people
+	ways    func(*member) way // if set, says who comes from where
 
 	mu    sync.Mutex
 	byKey map[skaldclient.PublicKey]*member
@@ -80,7 +81,7 @@ func (s *stage) settle(homes, phones int) []*home {
 	all := make([]*home, homes)
 	err := s.each(homes, func(i int) error {
 		h := &home{agent: s.know(s.people.newAgent())}
-		agent, err := s.enter(s.t.Context(), h.agent, way{})
+		agent, err := s.enter(s.t.Context(), h.agent, s.wayOf(h.agent))
 		if err != nil {
 			return err
 		}
@@ -89,7 +90,7 @@ func (s *stage) settle(homes, phones int) []*home {
 			h.phones = append(h.phones, s.know(s.people.newPhone(h.agent)))
 		}
 		for _, ph := range h.phones {
-			if err := s.pair(s.t.Context(), agent, ph, way{}); err != nil {
+			if _, err := s.pair(s.t.Context(), agent, ph, s.wayOf(ph)); err != nil {
 				return err
 			}
 		}
@@ -126,19 +127,31 @@ func (s *stage) each(n int, do func(i int) error) error {
 	return first
 }
 
-// pair introduces a phone to its agent. It is pending afterwards.
-func (s *stage) pair(ctx context.Context, agent *peer, ph *member, v way) error {
+// pair introduces a phone to its agent, with a token of its own. It is pending
+// afterwards.
+func (s *stage) pair(ctx context.Context, agent *peer, ph *member, v way) (skaldclient.PairingToken, error) {
 	token := s.people.newToken()
 	_, err := agent.request(
 		&skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_PairingStart{PairingStart: &skaldpb.PairingStart{PairingToken: token[:], Ttl: 60}}},
 		func(f *skaldpb.RelayFrame) bool { return f.GetPairingReady() != nil })
 	if err != nil {
-		return fmt.Errorf("failed to open a window: %w", err)
+		return token, fmt.Errorf("failed to open a window: %w", err)
 	}
 	key := ph.PublicKey()
 	paired := agent.expect(func(f *skaldpb.RelayFrame) bool {
 		return bytes.Equal(f.GetClientPaired().GetClientEd25519Pub(), key[:])
 	})
+	if err := s.introduce(ctx, ph, token, v); err != nil {
+		return token, err
+	}
+	if _, err := agent.await(paired); err != nil {
+		return token, fmt.Errorf("the agent does not hear of it: %w", err)
+	}
+	return token, nil
+}
+
+// introduce lets a phone ask to be paired.
+func (s *stage) introduce(ctx context.Context, ph *member, token skaldclient.PairingToken, v way) error {
 	w, err := dialWire(ctx, s.relay.address, s.relay.tls, v)
 	if err != nil {
 		return err
@@ -147,10 +160,15 @@ func (s *stage) pair(ctx context.Context, agent *peer, ph *member, v way) error 
 	if err := s.handshake(w, ph.introduce(token)); err != nil {
 		return fmt.Errorf("failed to pair: %w", err)
 	}
-	if _, err := agent.await(paired); err != nil {
-		return fmt.Errorf("the agent does not hear of it: %w", err)
-	}
 	return nil
+}
+
+// wayOf is how a member reaches the relay.
+func (s *stage) wayOf(m *member) way {
+	if s.ways == nil {
+		return way{}
+	}
+	return s.ways(m)
 }
 
 // authorize declares exactly these phones as the list.

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	mathrand "math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -277,3 +279,31 @@ func (s *stage) confirmAll(l *line) {
 		s.confirm(l, len(l.marks))
 	}
 }
+
+// TestRandomStories plays stories that begin at home and go on at random: what the
+// fuzzer does, with better chances that something comes of it.
+func TestRandomStories(t *testing.T) {
+	s := newStage()
+	for seed := range uint64(randomStories) {
+		random := mathrand.New(mathrand.NewPCG(seed, 0))
+		tape := slices.Clone(household)
+		tape[0] = byte(seed) // what the front can do
+		for range 100 + random.IntN(400) {
+			tape = append(tape, byte(random.UintN(256)))
+		}
+		s.reset()
+		p := &play{stage: s, tape: tape}
+		p.run()
+		err := s.check()
+		if err == nil {
+			p.comeHome()
+			err = s.check()
+		}
+		if err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// randomStories is how many; a constant that is good for a fraction of a second.
+const randomStories = 20000

@@ -41,7 +41,7 @@ type Config struct {
 	// WriteTimeout bounds the writing of one frame; default 30 s.
 	WriteTimeout time.Duration
 	// RequestTimeout bounds the relay's answer to Authorize and the like;
-	// default 10 s. Afterwards the connection is given up.
+	// default 30 s. Afterwards the connection is given up.
 	RequestTimeout time.Duration
 	// KeepAlive is how long the relay may be silent before it is pinged;
 	// default 45 s. PongTimeout is how long its pong may take before the
@@ -56,7 +56,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.StableAfter, time.Minute)
 	setDefault(&c.DialTimeout, 20*time.Second)
 	setDefault(&c.WriteTimeout, 30*time.Second)
-	setDefault(&c.RequestTimeout, 10*time.Second)
+	setDefault(&c.RequestTimeout, 30*time.Second)
 	setDefault(&c.KeepAlive, 45*time.Second)
 	setDefault(&c.PongTimeout, 15*time.Second)
 	if c.Rand == nil {

@@ -511,3 +511,37 @@ func TestNonsenseFromTheRelay(t *testing.T) {
 		next[Message](t, agent.recorder)
 	})
 }
+
+// Run stops at once, even while a relay that does not read keeps it from
+// declaring its clients.
+func TestStopWhileDeclaring(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ns := mustIdentity(t, 1).Namespace()
+		stuck := make(chan struct{})
+		url, o := scripted(t, func(ctx context.Context, ws *websocket.Conn) {
+			challenge := &skaldpb.Challenge{Nonce: make([]byte, 32)}
+			_ = ws.Write(ctx, websocket.MessageBinary, mustFrame(t, &skaldpb.RelayFrame{
+				Frame: &skaldpb.RelayFrame_Challenge{Challenge: challenge}}))
+			_, _, _ = ws.Read(ctx)
+			_ = ws.Write(ctx, websocket.MessageBinary, mustFrame(t, &skaldpb.RelayFrame{
+				Frame: &skaldpb.RelayFrame_AuthOk{AuthOk: &skaldpb.AuthOk{NamespaceId: ns[:]}}}))
+			<-stuck
+		})
+		rec := newRecorder(t)
+		a, err := NewAgent(AgentConfig{URL: url, Config: Config{Dial: o, OnEvent: ToChannel(rec.events),
+			Store: NewMemoryStore(State{Role: RoleAgent, Seed: Seed{1}})}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec.start(a.Run)
+		time.Sleep(time.Second)
+		began := time.Now()
+		if err := rec.stop(); err != nil || time.Since(began) > time.Second {
+			t.Errorf("stopped after %v: %v", time.Since(began), err)
+		}
+		if got := ofType[Connected](rec.rest()); len(got) > 0 {
+			t.Error("reported as connected")
+		}
+		close(stuck)
+	})
+}

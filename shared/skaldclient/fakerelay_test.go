@@ -35,7 +35,6 @@ type fakeRelay struct {
 	dials      []time.Time
 	namespaces map[[32]byte]*fakeNamespace
 	received   []*skaldpb.RelayFrame
-	closed     bool
 }
 
 // hooks make a fakeRelay misbehave.
@@ -98,7 +97,6 @@ func newPipeRelay(t testing.TB) *fakeRelay {
 
 func (r *fakeRelay) close() {
 	r.mu.Lock()
-	r.closed = true
 	for _, ns := range r.namespaces {
 		for _, p := range ns.online {
 			go p.ws.CloseNow()

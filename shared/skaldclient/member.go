@@ -184,7 +184,10 @@ func (m *member) connect(ctx context.Context, q *eventQueue) (connected bool, la
 		return false, 0, fmt.Errorf("%w: admitted to another namespace", ErrProtocol)
 	}
 	l := newLink(ctx, m, w, q)
-	if err := m.role.opened(l); err != nil {
+	stop := context.AfterFunc(ctx, func() { l.fail(context.Cause(ctx)) })
+	err = m.role.opened(l)
+	stop()
+	if err != nil {
 		l.end(err)
 		return false, 0, context.Cause(l.ctx)
 	}

@@ -59,8 +59,10 @@ type conn struct {
 	queued   int           // bytes in out and in the hands of the write goroutine
 	drained  chan struct{} // closed when the write goroutine ends, if someone waits
 	cutTimer *time.Timer   // runs while closing
-	cause    cause         // the first reason for the end
-	marks    marks
+	// closeWait bounds the flush before a close frame, and the wait for an answer
+	closeWait time.Duration
+	cause     cause // the first reason for the end
+	marks     marks
 }
 
 // cause is why a connection ends.
@@ -71,7 +73,7 @@ type cause struct {
 }
 
 func newConn(s *Server, id gateway.Conn) *conn {
-	c := &conn{srv: s, id: id}
+	c := &conn{srv: s, id: id, closeWait: s.o.CloseWait}
 	c.in.rest()
 	return c
 }
@@ -143,6 +145,21 @@ func (c *conn) close(code gateway.CloseCode, reason string) error {
 	return nil
 }
 
+// silentWait is how long a peer that has been silent for all the idle time may
+// take to answer the close: most likely it is not there.
+const silentWait = time.Second
+
+// closeSilent closes a connection that has been idle for too long.
+func (c *conn) closeSilent() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state() != stateOpen {
+		return
+	}
+	c.closeWait = min(silentWait, c.srv.o.CloseWait)
+	c.closeLocked(gateway.CloseGoingAway, "idle")
+}
+
 func (c *conn) closeLocked(code gateway.CloseCode, reason string) {
 	c.causeLocked(code, reason)
 	// A last ping: its pong comes before the peer's close frame, so what was
@@ -152,7 +169,7 @@ func (c *conn) closeLocked(code gateway.CloseCode, reason string) {
 	}
 	c.appendLocked(ws.OpClose, closePayload(code, reason))
 	c.setStateLocked(stateClosing)
-	c.cutTimer = time.AfterFunc(c.srv.o.CloseWait, c.cut)
+	c.cutTimer = time.AfterFunc(c.closeWait, c.cut)
 	c.kickLocked()
 }
 
@@ -167,7 +184,7 @@ func (c *conn) peerClosed(code gateway.CloseCode, reason string) {
 	c.causeLocked(code, reason)
 	c.appendLocked(ws.OpClose, closePayload(code, ""))
 	c.setStateLocked(stateClosing)
-	c.cutTimer = time.AfterFunc(c.srv.o.CloseWait, c.cut)
+	c.cutTimer = time.AfterFunc(c.closeWait, c.cut)
 	c.kickLocked()
 }
 

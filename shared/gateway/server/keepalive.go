@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/gobwas/ws"
-
-	"blindpost/shared/gateway"
 )
 
 const (
@@ -138,7 +136,7 @@ func (c *conn) tend(now time.Duration) time.Duration {
 		heard = since
 	}
 	if now-heard >= o.IdleAfter {
-		_ = c.close(gateway.CloseGoingAway, "idle")
+		c.closeSilent()
 	}
 	if now >= c.nextPing {
 		c.control(ws.OpPing, nil)

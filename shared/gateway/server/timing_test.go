@@ -37,7 +37,7 @@ func TestSilentPeer(t *testing.T) {
 			t.Errorf("closed after %v", d)
 		}
 		p.wantEOF()
-		if d := time.Since(start); d < 125*time.Second || d > 127*time.Second {
+		if d := time.Since(start); d < 121*time.Second || d > 123*time.Second {
 			t.Errorf("cut after %v", d)
 		}
 		e := rec.WaitDisconnect(t, rec.WaitConnects(t, 1)[0])

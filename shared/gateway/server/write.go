@@ -141,7 +141,7 @@ func (c *conn) write() {
 		case err != nil:
 			c.writeFailedLocked(err)
 		case final && !c.peerDone && c.cutTimer != nil:
-			c.cutTimer.Reset(c.srv.o.CloseWait) // now the peer has its time to answer
+			c.cutTimer.Reset(c.closeWait) // now the peer has its time to answer
 		}
 	}
 	// An idle connection has no timer; and crypto/tls may write by itself.
