@@ -57,6 +57,7 @@ func TestChaos(t *testing.T) {
 		play func(*testing.T, *suite)
 	}{
 		{"Kill", playKill},
+		{"FullDisk", playFullDisk},
 	} {
 		t.Run(scenario.name, func(t *testing.T) { scenario.play(t, u) })
 	}

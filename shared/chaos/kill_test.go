@@ -92,7 +92,7 @@ func playKill(t *testing.T, u *suite) {
 func (s *stage) wantEmptyMailboxes(c *crowd, homes []*home) {
 	s.t.Helper()
 	s.eventually("all mailboxes are empty", func() bool {
-		return s.relay.scrape().one(s.t, "blindpost_mailbox_messages") == 0
+		return s.relay.peek().one(s.t, "blindpost_mailbox_messages") == 0
 	})
 	c.dismiss()
 	before, _ := s.book.audit()

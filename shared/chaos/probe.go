@@ -147,3 +147,36 @@ func every(ctx context.Context, d time.Duration) bool {
 		return false
 	}
 }
+
+// converse connects an agent and a phone, and returns what sends a live message
+// from each to the other and waits for it.
+func (s *stage) converse(h *home) (once func()) {
+	s.t.Helper()
+	heard := make(chan letter, 16)
+	var ends []*peer
+	for _, m := range []*member{h.agent, h.phones[0]} {
+		p, err := s.admit(s.t.Context(), m, way{})
+		if err != nil {
+			s.t.Fatalf("%s: %v", m, err)
+		}
+		p.arrived = func(l letter) { heard <- l }
+		p.listen()
+		s.t.Cleanup(p.abort)
+		ends = append(ends, p)
+	}
+	return func() {
+		s.t.Helper()
+		for i, from := range ends {
+			l := s.book.write(from.m.id, ends[1-i].m.id, true)
+			if err := from.post(300, l); err != nil {
+				s.t.Errorf("%s: %v", from.m, err)
+				return
+			}
+			select {
+			case <-heard:
+			case <-time.After(patience):
+				s.t.Errorf("%v does not arrive", l)
+			}
+		}
+	}
+}

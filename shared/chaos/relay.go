@@ -275,11 +275,23 @@ type metrics map[string]float64
 func (r *relay) scrape() metrics {
 	r.t.Helper()
 	b := r.get("/metrics")
+	m := r.parse(b)
 	r.scrapes++
 	file := filepath.Join(r.files, fmt.Sprintf("%s-%d.metrics", r.name, r.scrapes))
 	if err := os.WriteFile(file, b, 0o600); err != nil {
 		r.t.Fatalf("failed to keep the metrics: %v", err)
 	}
+	return m
+}
+
+// peek reads the metrics, for those who look again and again.
+func (r *relay) peek() metrics {
+	r.t.Helper()
+	return r.parse(r.get("/metrics"))
+}
+
+func (r *relay) parse(b []byte) metrics {
+	r.t.Helper()
 	m := metrics{}
 	for line := range strings.Lines(string(b)) {
 		name, value, ok := strings.Cut(strings.TrimSpace(line), " ")

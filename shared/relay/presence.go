@@ -72,13 +72,20 @@ func (r *Relay) Join(ctx context.Context, c *Conn, j Joining) (Joined, error) {
 			"ep":   table.Number(c.Epoch),
 		},
 	}
+	if m.Conn != "" && m.Conn != c.ID {
+		// Until its Close below has worked, a removal must close it too.
+		op.Set["prev"] = table.String(string(m.Conn))
+	}
 	j.Change.apply(&op)
 	old, err := r.table.Write(ctx, op)
-	if err != nil {
+	if errors.Is(err, table.ErrCondition) {
 		*c = before // what it had joined before must not be forgotten
 		if saveErr := r.SaveConn(ctx, c); saveErr != nil {
 			return Joined{}, errors.Join(err, saveErr)
 		}
+	}
+	if err != nil {
+		// If it was written all the same, the record tells whom to take offline.
 		return Joined{}, fmt.Errorf("failed to join: %w", err)
 	}
 	r.observe.Joined(c.Dialect, c.Role)

@@ -39,6 +39,7 @@ func RemoveOps(m *Member, why Removal, conds ...table.Cond) []table.Op {
 				"m":    table.String(m.Key),
 				"lane": table.String(m.Lane),
 				"conn": table.String(string(m.Conn)),
+				"prev": table.String(m.attrs["prev"].Str()),
 				"code": table.Number(int64(why.Code)),
 				"why":  table.String(why.Reason),
 			},
@@ -57,13 +58,15 @@ func (r *Relay) FinishRemovals(ctx context.Context, group string) error {
 	var errs []error
 	// All connections first: the sooner they are closed, the better.
 	for _, it := range items {
-		conn := gateway.Conn(it.Attrs["conn"].Str())
-		if conn == "" {
-			continue
-		}
-		err := r.front.Close(ctx, conn, gateway.CloseCode(it.Attrs["code"].Num()), it.Attrs["why"].Str())
-		if err != nil && !errors.Is(err, gateway.ErrGone) {
-			errs = append(errs, fmt.Errorf("failed to close the connection of a removed member: %w", err))
+		for _, attr := range []string{"conn", "prev"} {
+			conn := gateway.Conn(it.Attrs[attr].Str())
+			if conn == "" {
+				continue
+			}
+			err := r.front.Close(ctx, conn, gateway.CloseCode(it.Attrs["code"].Num()), it.Attrs["why"].Str())
+			if err != nil && !errors.Is(err, gateway.ErrGone) {
+				errs = append(errs, fmt.Errorf("failed to close the connection of a removed member: %w", err))
+			}
 		}
 	}
 	for _, it := range items {
