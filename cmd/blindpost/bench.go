@@ -118,18 +118,21 @@ func measureAndReport(ctx context.Context, e env, s benchSettings, exe benchExec
 		fmt.Fprintf(e.stderr, "%4.0f s  %s\n", time.Since(begin).Seconds(), what)
 	}
 	l := benchLauncher{exe: exe, dir: dir, profile: s.profile, environ: e.environ}
-	report, err := bench.Run(ctx, s.cfg, l.start)
-	if err != nil {
-		return err
-	}
+	report, errRun := bench.Run(ctx, s.cfg, l.start)
 	m := benchMachine{
 		Version: buildInfo().Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
 		CPUs: runtime.GOMAXPROCS(0), Date: begin.UTC().Format(time.RFC3339), InMemory: inMemory,
 	}
-	if s.json {
+	switch {
+	case s.json && errRun != nil:
+		return errRun // half an object would pass for a whole one
+	case s.json:
 		return printBenchJSON(e.stdout, m, s, report)
+	case len(report) == 0:
+		return errRun
 	}
-	return printBenchTable(e.stdout, m, s.cfg, report)
+	// What was measured before something failed may have taken minutes.
+	return errors.Join(errRun, printBenchTable(e.stdout, m, s.cfg, report))
 }
 
 // benchMachine is where was measured, and what.

@@ -58,7 +58,8 @@ func printBenchTable(w io.Writer, m benchMachine, c bench.Config, r bench.Report
 		"nothing else is said and the limits lifted; the load generator shares the processors.\n"+
 		"Live and stored messages have %d bytes of ciphertext. Latency is counted from when a\n"+
 		"message was due; they are due at random times, %d of one pair at once, at %.0f %% of the\n"+
-		"throughput, but at no more than %s/s.\n", c.MessageBytes, c.Burst, c.LatencyShare*100, commas(c.LatencyRate))
+		"throughput, but at no more than %s/s. Who authenticates is an agent that the relay\n"+
+		"knows, with a handshake from the start; who idles is an agent in a namespace of its own.\n", c.MessageBytes, c.Burst, c.LatencyShare*100, commas(c.LatencyRate))
 	if m.InMemory {
 		fmt.Fprint(&b, "The database was in memory: what is called durable here is not. Use --dir.\n")
 	}

@@ -115,6 +115,9 @@ func (d *skaldDemo) tellPhone(ctx context.Context, p *demoPhone, text string) (s
 // returns who is online then: one connection's frames are handled in order.
 func (d *skaldDemo) settled(ctx context.Context) (map[skaldclient.PublicKey]bool, error) {
 	online, err := d.agent.Presence(ctx)
+	if err == nil {
+		err = d.agent.Flush(ctx) // what the relay said before has been noted, too
+	}
 	set := make(map[skaldclient.PublicKey]bool)
 	for _, key := range online {
 		set[key] = true

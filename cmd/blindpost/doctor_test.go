@@ -197,7 +197,8 @@ func TestDoctorOnWhatIsNoRelay(t *testing.T) {
 		{"a teapot", answer(418, ""), "WebSocket", afterWebSocket, []string{"does not look like a relay"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			consult(t.Context(), t, "--relay", c.relay, "--ca", a.file, "--timeout", "500ms").want(c.failed, c.skipped, c.said...)
+			t.Parallel() // some wait for the timeout
+			consult(t.Context(), t, "--relay", c.relay, "--ca", a.file, "--timeout", "2s").want(c.failed, c.skipped, c.said...)
 		})
 	}
 }
@@ -257,7 +258,7 @@ func TestDoctorListensToTheRelay(t *testing.T) {
 		failed, skipped string
 		said            []string
 	}{
-		{"never speaks", (*script).deaf, "challenge", "authentication, round trip", []string{"says nothing within 500ms", "not the Skald protocol"}},
+		{"never speaks", (*script).deaf, "challenge", "authentication, round trip", []string{"says nothing within 2s", "not the Skald protocol"}},
 		{"hangs up", func(*script) {}, "challenge", "authentication, round trip", []string{"has ended"}},
 		{"says goodbye", func(s *script) { s.sayBytes(ws.OpClose, ws.NewCloseFrameBody(1013, "later\x1b")) }, "challenge", "authentication, round trip",
 			[]string{"1013"}},
@@ -274,13 +275,14 @@ func TestDoctorListensToTheRelay(t *testing.T) {
 			"authentication", "round trip", []string{"another namespace"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // some wait for the timeout
 			relay := startScript(t, a, c.follow)
-			consult(t.Context(), t, "--relay", relay, "--ca", a.file, "--timeout", "500ms").want(c.failed, c.skipped, c.said...)
+			consult(t.Context(), t, "--relay", relay, "--ca", a.file, "--timeout", "2s").want(c.failed, c.skipped, c.said...)
 		})
 	}
 	t.Run("answers no ping", func(t *testing.T) {
 		relay := startScript(t, a, func(s *script) { s.say(challengeFrame(32)); s.deaf() })
-		consult(t.Context(), t, "--relay", relay, "--ca", a.file, "--timeout", "500ms", "--no-auth").
+		consult(t.Context(), t, "--relay", relay, "--ca", a.file, "--timeout", "2s", "--no-auth").
 			want("round trip", "authentication", "no answer to a ping", "proxy")
 	})
 	t.Run("speaks base64, as API Gateway does", func(t *testing.T) {

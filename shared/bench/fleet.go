@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -152,4 +153,30 @@ func (f *fleet) each(n, atATime int, do func(i int) error) error {
 		})
 	}
 	return f.because(errors.Join(g.Wait(), f.ctx.Err()))
+}
+
+// pause waits, but not longer than the fleet works.
+func (f *fleet) pause(d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-f.ctx.Done():
+		return context.Cause(f.ctx)
+	}
+}
+
+// count tells by how much a number has grown in some time. If it has not, it
+// goes on until it has, for callTime at most: a machine that is busy otherwise
+// may hold up everything for a while.
+func (f *fleet) count(d time.Duration, number func() uint64) (n uint64, err error) {
+	before, end := number(), time.Now().Add(d+callTime)
+	for n == 0 && time.Now().Before(end) {
+		if err := f.pause(d); err != nil {
+			return 0, err
+		}
+		n = number() - before
+	}
+	return n, nil
 }

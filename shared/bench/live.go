@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -189,18 +188,6 @@ func (r *liveRun) sent() (n uint64) {
 	return n
 }
 
-// pause waits, but not longer than the fleet works.
-func (f *fleet) pause(d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-f.ctx.Done():
-		return context.Cause(f.ctx)
-	}
-}
-
 // throughput measures messages per second with a window of messages in flight.
 func (r *liveRun) throughput(relay Relay, what string, warmup, measure time.Duration) (n uint64, l lap, err error) {
 	r.recordFrom.Store(int64(measureNothing))
@@ -215,9 +202,8 @@ func (r *liveRun) throughput(relay Relay, what string, warmup, measure time.Dura
 	if err := r.fleet.pause(warmup); err != nil {
 		return 0, lap{}, err
 	}
-	watch, before := start(relay, what, measure), r.received()
-	err = r.fleet.pause(measure)
-	n = r.received() - before
+	watch := start(relay, what, measure)
+	n, err = r.fleet.count(measure, r.received)
 	l = watch.stop()
 	r.looping.Store(false)
 	if err != nil {

@@ -39,10 +39,10 @@ type Config struct {
 	Progress func(string)
 }
 
-// Default measures for about three minutes.
+// Default measures for about two minutes.
 func Default() Config {
 	return Config{
-		FewPairs: 64, ManyPairs: 1000, Senders: 256, Agents: 1000, Idle: 5000,
+		FewPairs: 64, ManyPairs: 1000, Senders: 512, Agents: 1000, Idle: 5000,
 		MessageBytes: 256, Burst: 4, LatencyRate: 50_000, LatencyShare: 0.8,
 		Warmup: 2 * time.Second, Measure: 10 * time.Second, Patience: 20 * time.Second,
 	}
@@ -51,7 +51,7 @@ func Default() Config {
 // Short is Default in less than a minute.
 func Short() Config {
 	c := Default()
-	c.Warmup, c.Measure, c.Patience = 500*time.Millisecond, 3*time.Second, 3*time.Second
+	c.Warmup, c.Measure, c.Patience = 500*time.Millisecond, 2*time.Second, 3*time.Second
 	return c
 }
 

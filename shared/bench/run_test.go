@@ -229,7 +229,7 @@ func TestRunFailsWithTheRelay(t *testing.T) {
 		{"live-few", func(l *standalone.Limits) { l.Relay.MessagesPerMinute = 40 }, "rate_limited"},
 		{"live-few", func(l *standalone.Limits) { l.Relay.ConnectionsPerIP = 9 }, "429"},
 		{"live-few", func(l *standalone.Limits) { l.Skald.MaxLiveFrame = 100; l.Skald.MaxFrame = 1000 }, "payload_too_large"},
-		{"stored", func(l *standalone.Limits) { l.Relay.MailboxCap = 20 }, "queue_full"},
+		{"stored", func(l *standalone.Limits) { l.Relay.MailboxCap = 5 }, "queue_full"},
 		{"auth-plain", func(l *standalone.Limits) { l.Relay.ConnectionsPerIP = 9 }, "429"},
 		{"idle-tls", func(l *standalone.Limits) { l.Relay.ConnectionsPerIP = 2 }, "429"},
 	} {

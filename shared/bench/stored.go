@@ -91,11 +91,10 @@ func (r *storedRun) throughput(relay Relay, what string, warmup, measure time.Du
 		writers <- r.fleet.each(len(r.boxes), len(r.boxes), func(i int) error { return r.store(r.boxes[i]) })
 	}()
 	err = r.fleet.pause(warmup)
-	watch, before := start(relay, what, measure), r.total()
+	watch := start(relay, what, measure)
 	if err == nil {
-		err = r.fleet.pause(measure)
+		n, err = r.fleet.count(measure, r.total)
 	}
-	n = r.total() - before
 	l = watch.stop()
 	r.stop.Store(true)
 	if errWriters := <-writers; errWriters != nil {

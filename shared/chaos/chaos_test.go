@@ -58,6 +58,12 @@ func TestChaos(t *testing.T) {
 	}{
 		{"Kill", playKill},
 		{"FullDisk", playFullDisk},
+		{"BadDisk", playBadDisk},
+		{"Vanish", playVanish},
+		{"Storm", playStorm},
+		{"SlowReader", playSlowReader},
+		{"Flood", playFlood},
+		{"Soak", playSoak},
 	} {
 		t.Run(scenario.name, func(t *testing.T) { scenario.play(t, u) })
 	}
@@ -127,7 +133,7 @@ func (u *suite) searchFile(t *testing.T, file string) (int64, []finding) {
 
 // report prints the line of a scenario.
 func report(name string, began time.Time, format string, args ...any) {
-	fmt.Printf("chaos %-10s %5.1f s  %s\n", name, time.Since(began).Seconds(), fmt.Sprintf(format, args...))
+	fmt.Printf("chaos %-11s %5.1f s  %s\n", name, time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 }
 
 // budget is n for the whole run and a share of it for the short one.

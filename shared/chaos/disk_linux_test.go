@@ -2,7 +2,7 @@ package chaos
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -10,26 +10,141 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"blindpost/shared/gateway"
+
+	"github.com/gobwas/ws"
 )
 
-// disk is a file system that can be full.
-type disk struct {
-	kind   string
-	folder string
-	fill   func()
-	free   func()
+// hoarder fills the mailboxes of phones that are away with large messages.
+type hoarder struct {
+	s     *stage
+	home  *home
+	agent *peer
+	next  int
 }
 
-// smallDisk is a real one of 24 MB, if we may mount it; otherwise the kernel
-// answers the relay's writes as if it were full.
-func smallDisk(t *testing.T, s *stage, h *hold) disk {
+// errNoRoom says that the mailboxes of the phones are full, not the disk.
+var errNoRoom = errors.New("all mailboxes are full")
+
+// hoard stores messages until the relay fails to.
+func (h *hoarder) hoard(most int) (stored int, err error) {
+	if h.agent, err = h.s.enter(h.s.t.Context(), h.home.agent, way{}); err != nil {
+		return 0, err
+	}
+	defer h.agent.abort()
+	refusedBefore := 0
+	for range most {
+		phone := h.home.phones[h.next%len(h.home.phones)]
+		h.next++
+		l := h.s.book.write(h.home.agent.id, phone.id, false)
+		if err := h.agent.post(60<<10, l); err != nil {
+			<-h.agent.done
+			return stored, h.agent.err
+		}
+		refused, err := h.agent.barrier()
+		if err != nil {
+			return stored, err
+		}
+		if refused > refusedBefore {
+			return stored, errNoRoom
+		}
+		h.s.book.accept(l)
+		stored++
+	}
+	return stored, nil
+}
+
+// collect lets the phones take what is theirs.
+func (h *hoarder) collect() {
+	h.s.t.Helper()
+	for _, phone := range h.home.phones {
+		p := h.s.mustEnter(phone, way{})
+		h.s.eventually("a phone gets what was stored", func() bool { return h.s.book.arrivedAt(phone.id) })
+		if _, err := p.barrier(); err != nil {
+			h.s.t.Errorf("%s: %v", phone, err)
+		}
+		p.leave()
+	}
+}
+
+// The disk is full. Senders are told: their connection is closed with 1011, and the
+// log says why. What flows without the disk goes on. When there is space again,
+// everything works again, without a restart, and nothing is lost, also when the
+// relay has crashed meanwhile.
+func playFullDisk(t *testing.T, u *suite) {
+	began := time.Now()
+	s := u.stage(t, t.TempDir())
+	h := &hold{binary: u.binary}
+	kind, fill, free := smallDisk(t, s, h)
+	s.relay.serve()
+	homes := s.settle(4, 2)
+	greedy := &hoarder{s: s, home: s.settle(1, 3)[0]}
+	live := s.converse(s.settle(1, 1)[0])
+	live()
+
+	var isFull atomic.Bool
+	c := s.gather(homes, habits{
+		size: 4 << 10, pause: 10 * time.Millisecond, leaving: 0.01, away: 200 * time.Millisecond, liveOnes: 0.2,
+		failing: isFull.Load,
+	}, u.seed)
+	s.eventually("messages arrive", func() bool { return s.book.arrivals.Load() > 100 })
+
+	ready := 0
+	hoarded := 0
+	rounds := budget(2, 6)
+	for round := range rounds {
+		n, err := greedy.hoard(40)
+		if err != nil {
+			t.Fatalf("failed to store messages: %v", err)
+		}
+		hoarded += n
+		isFull.Store(true)
+		fill()
+		n, err = greedy.hoard(1000)
+		hoarded += n
+		if !closedWith(err, ws.StatusCode(gateway.CloseInternal)) {
+			t.Fatalf("after %d messages of 60 KB on a full disk: %v, instead of being closed with 1011", n, err)
+		}
+		live() // needs no disk
+		if s.relay.ready() == http.StatusOK {
+			ready++
+		}
+		time.Sleep(budget(200*time.Millisecond, time.Second))
+		if round == rounds-1 {
+			// The last time, the relay crashes on top of it.
+			s.relay.kill()
+			free()
+			s.relay.serve()
+		} else {
+			free()
+		}
+		arrived := s.book.arrivals.Load()
+		s.eventually("messages arrive again", func() bool { return s.book.arrivals.Load() > arrived+50 })
+		s.eventually("everybody is back", c.allHere)
+		s.eventually("the relay is ready again", func() bool { return s.relay.ready() == http.StatusOK })
+		isFull.Store(false)
+		greedy.collect()
+	}
+	c.hush()
+	sum := s.wantAllArrived()
+	s.wantEmptyMailboxes(c, homes)
+	s.relay.stop()
+	if s.relay.logged("no space left on device") == 0 {
+		t.Error("the log does not say that the disk is full")
+	}
+	report("full disk", began, "%s, full %d times under load, the last time with a kill; closed with 1011, live messages go on; /readyz 200 meanwhile in %d of %d; %d messages sent, %d accepted (%d MB in mailboxes), %d arrived, 0 lost, %d came again",
+		kind, rounds, ready, rounds, sum.sent, sum.accepted, hoarded*60/1024, sum.arrived, sum.repeated)
+}
+
+// smallDisk puts the data of the relay on a file system of 24 MB, if we may mount
+// one; otherwise the kernel answers the relay's writes as if it were full.
+func smallDisk(t *testing.T, s *stage, h *hold) (kind string, fill, free func()) {
 	t.Helper()
 	folder := s.relay.data
-	err := syscall.Mount("chaos", folder, "tmpfs", 0, "size=24m,mode=700")
-	if err != nil {
+	if err := syscall.Mount("chaos", folder, "tmpfs", 0, "size=24m,mode=700"); err != nil {
 		h.apply(s.relay)
-		return disk{fmt.Sprintf("ENOSPC by the kernel, as a mount was refused (%v)", err), folder,
-			func() { h.set(full) }, func() { h.set(nil) }}
+		return "writes fail with ENOSPC, as a mount was refused", func() { h.set(full) }, func() { h.set(nil) }
 	}
 	t.Cleanup(func() {
 		s.relay.kill()
@@ -38,16 +153,15 @@ func smallDisk(t *testing.T, s *stage, h *hold) disk {
 		}
 	})
 	filler := filepath.Join(folder, "filler")
-	return disk{"tmpfs of 24 MB", folder,
-		func() { fillUp(t, filler) },
-		func() {
-			if err := os.Remove(filler); err != nil {
-				t.Errorf("failed to give the space back: %v", err)
-			}
-		}}
+	free = func() {
+		if err := os.Remove(filler); err != nil {
+			t.Errorf("failed to give the space back: %v", err)
+		}
+	}
+	return "tmpfs of 24 MB", func() { fillUp(t, filler) }, free
 }
 
-// fillUp writes until there is no space at all.
+// fillUp writes until there is not a page left.
 func fillUp(t *testing.T, file string) {
 	t.Helper()
 	f, err := os.Create(file)
@@ -55,102 +169,116 @@ func fillUp(t *testing.T, file string) {
 		t.Fatalf("failed to fill the disk: %v", err)
 	}
 	defer f.Close()
-	for size := 1 << 20; size >= 1; {
-		if _, err := f.Write(make([]byte, size)); err != nil {
-			size /= 4096 // a page is the least there is
-			if size == 1 {
-				return
-			}
-			if size == 0 {
-				size = 4096
-			}
+	for _, size := range []int{1 << 20, 4 << 10} {
+		for err = nil; err == nil; {
+			_, err = f.Write(make([]byte, size))
 		}
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("failed to fill the disk: %v", err)
 	}
 }
 
-// The disk is full. Senders are told: their connection is closed with 1011, and the
-// log says why. What flows without the disk goes on. When there is space again,
-// everything works again, without a restart, and nothing is lost; a relay that is
-// started while the disk is full says so and ends.
-func playFullDisk(t *testing.T, u *suite) {
+// The disk is slow: each wait for it takes tens of milliseconds, two in a commit, and
+// once it takes seconds.
+// Stored messages take as long, but share the waits; live ones do not wait; nobody
+// is cut off. Then it fails for a while, then it has no space at all, each time
+// with a crash on top.
+func playBadDisk(t *testing.T, u *suite) {
 	began := time.Now()
 	s := u.stage(t, t.TempDir())
 	h := &hold{binary: u.binary}
-	d := smallDisk(t, s, h)
+	h.apply(s.relay)
 	s.relay.serve()
-	homes := s.settle(4, 2)
-	bystanders := s.settle(1, 2)[0]
-	live := s.converse(bystanders)
-	live()
+	homes := s.settle(budget(6, 10), 2)
+	probe := s.probe(s.settle(1, 2)[0])
 
-	var isFull atomic.Bool
+	var fails atomic.Bool
+	const least, most = 10 * time.Millisecond, 40 * time.Millisecond
+	h.set(slow(least, most))
+	began2 := time.Now()
 	c := s.gather(homes, habits{
-		size: 20 << 10, pause: 5 * time.Millisecond, leaving: 0.01, away: 200 * time.Millisecond, liveOnes: 0.1,
-		failing: isFull.Load,
+		size: 600, pause: 2 * time.Millisecond, leaving: 0.02, away: 300 * time.Millisecond, liveOnes: 0.2,
+		failing: fails.Load,
 	}, u.seed)
-	s.eventually("messages arrive", func() bool { return s.book.arrivals.Load() > 200 })
-
-	var notReady int
-	rounds := budget(2, 5)
-	for range rounds {
-		failed := func() float64 { return s.relay.peek()[`blindpost_closes_total{code="1011"}`] }
-		isFull.Store(true)
-		before := failed()
-		d.fill()
-		s.eventually("the relay notices", func() bool { return failed() > before+10 })
-		live() // needs no disk
-		if s.relay.ready() == http.StatusServiceUnavailable {
-			notReady++
-		}
-		sumBefore, _ := s.book.audit()
-		time.Sleep(budget(300*time.Millisecond, time.Second))
-		if sumAfter, _ := s.book.audit(); sumAfter.accepted != sumBefore.accepted {
-			t.Logf("%d messages were accepted on a full disk", sumAfter.accepted-sumBefore.accepted)
-		}
-		d.free()
-		arrived := s.book.arrivals.Load()
-		s.eventually("messages arrive again", func() bool { return s.book.arrivals.Load() > arrived+100 })
-		s.eventually("everybody is back", c.allHere)
-		s.eventually("the relay is ready again", func() bool { return s.relay.ready() == http.StatusOK })
-		isFull.Store(false)
-		// Closes that were decided while the disk was full may still be under way.
-	}
-
-	// A crash on a full disk, and a start.
-	isFull.Store(true)
-	d.fill()
-	time.Sleep(100 * time.Millisecond)
-	s.relay.kill()
-	s.relay.start()
-	refusedStart := s.wantStartRefused()
-	d.free()
+	time.Sleep(budget(2500*time.Millisecond, 12*time.Second))
+	h.set(slow(budget(2*time.Second, 5*time.Second), budget(2*time.Second, 5*time.Second)))
+	time.Sleep(budget(time.Second, 3*time.Second))
+	h.set(slow(least, most))
+	time.Sleep(budget(2*time.Second, 5*time.Second))
+	sumSlow, _ := s.book.audit()
+	took := time.Since(began2)
+	waits := h.held.Load()
+	live, login := probe.end()
+	s.relay.kill() // while it waits for the disk
 	s.relay.serve()
 	s.eventually("everybody is back", c.allHere)
-	isFull.Store(false)
+	h.set(nil)
+	if n := s.relay.peek()[`blindpost_closes_total{code="1011"}`]; n != 0 {
+		t.Errorf("%v connections were closed with 1011 on a slow disk", n)
+	}
+	s.relay.wantNoErrors()
+	if sumSlow.accepted < int(waits)/2 {
+		t.Errorf("only %d messages were accepted in %d waits for the disk, two a commit: they do not share them", sumSlow.accepted, waits)
+	}
+	report("slow disk", began, "%d waits of %v to %v and one of %v, a kill in the middle; %d messages accepted, %.0f a wait, %.0f/s; bystanders: live %v, login (two waits) %v",
+		waits, least, most, budget(2*time.Second, 5*time.Second), sumSlow.accepted, float64(sumSlow.accepted)/float64(waits), float64(sumSlow.accepted)/took.Seconds(), live, login)
+
+	began = time.Now()
+	notReady := 0
+	for _, bad := range []rule{broken, full} {
+		fails.Store(true)
+		h.set(bad)
+		before := h.failed.Load()
+		s.eventually("the disk fails", func() bool { return h.failed.Load() > before+5 })
+		if s.relay.ready() != http.StatusOK {
+			notReady++
+		}
+		time.Sleep(budget(300*time.Millisecond, 2*time.Second))
+		s.relay.kill()
+		s.relay.start()
+		s.wantStartRefused()
+		h.set(nil)
+		s.relay.serve()
+		s.eventually("everybody is back", c.allHere)
+		arrived := s.book.arrivals.Load()
+		s.eventually("messages arrive again", func() bool { return s.book.arrivals.Load() > arrived+50 })
+
+		// The same without a crash: it goes on by itself.
+		h.set(bad)
+		before = h.failed.Load()
+		s.eventually("the disk fails", func() bool { return h.failed.Load() > before+5 })
+		h.set(nil)
+		s.eventually("everybody is back", c.allHere)
+		arrived = s.book.arrivals.Load()
+		s.eventually("messages arrive again", func() bool { return s.book.arrivals.Load() > arrived+50 })
+		fails.Store(false)
+	}
 	c.hush()
 	sum := s.wantAllArrived()
 	s.wantEmptyMailboxes(c, homes)
 	s.relay.stop()
-	if s.relay.logged("no space left on device") == 0 {
-		t.Error("the log does not say that the disk is full")
+	for _, text := range []string{"input/output error", "no space left on device"} {
+		if s.relay.logged(text) == 0 {
+			t.Errorf("the log does not say %q", text)
+		}
 	}
-	report("full disk", began, "%s; full %d times under load and once at start (%s); /readyz 503 in %d of %d; %d messages sent, %d accepted, %d arrived, 0 lost, %d came again",
-		d.kind, rounds+1, refusedStart, notReady, rounds, sum.sent, sum.accepted, sum.arrived, sum.repeated)
+	report("bad disk", began, "%d calls failed with EIO or ENOSPC, with crashes and without; a start meanwhile is refused with the reason; /readyz not 200 in %d of 2; %d messages sent, %d accepted, %d arrived, 0 lost, %d came again",
+		h.failed.Load(), notReady, sum.sent, sum.accepted, sum.arrived, sum.repeated)
 }
 
-// wantStartRefused wants a relay that was started on a full disk to end by itself
-// and to say why; one that finds enough space in its own file may go on.
-func (s *stage) wantStartRefused() string {
+// wantStartRefused wants a relay that was started while its disk fails to end by
+// itself and to say why.
+func (s *stage) wantStartRefused() {
 	s.t.Helper()
 	select {
 	case <-s.relay.ended:
-		if s.relay.status == nil || !bytes.Contains([]byte(s.relay.lastLog()), []byte("no space left on device")) {
-			s.t.Errorf("a start on a full disk ends with %v\n%s", s.relay.status, s.relay.lastLog())
+		log := []byte(s.relay.lastLog())
+		if s.relay.status == nil || !bytes.Contains(log, []byte("no space left on device")) && !bytes.Contains(log, []byte("input/output error")) {
+			s.t.Errorf("a start on a bad disk ends with %v\n%s", s.relay.status, log)
 		}
-		s.relay.kill()
-		return "refused with a reason"
-	case <-time.After(2 * time.Second):
-		s.relay.kill()
-		return "went on"
+	case <-time.After(patience):
+		s.t.Error("a relay that was started on a bad disk goes on")
 	}
+	s.relay.kill()
 }

@@ -17,7 +17,6 @@ type probe struct {
 	agent   *peer
 	phone   *peer
 	visitor *member
-	v       way
 
 	mu   sync.Mutex
 	sent map[uint32]time.Time
@@ -42,6 +41,11 @@ func (l latencies) String() string {
 	return fmt.Sprintf("p50 %s, p99 %s, most %s ms", at(0.5), at(0.99), at(1))
 }
 
+// visitorWay lets a phone that comes again and again come from many addresses.
+func visitorWay(n int) way {
+	return ownAddress(&member{id: 250<<16 | uint32(n/20)})
+}
+
 func milliseconds(d time.Duration) string {
 	ms := float64(d) / float64(time.Millisecond)
 	if ms < 10 {
@@ -57,11 +61,11 @@ const (
 
 // probe starts with a home that has two phones and is nobody else's. It ends with
 // the test at the latest.
-func (s *stage) probe(h *home, v way) *probe {
+func (s *stage) probe(h *home) *probe {
 	s.t.Helper()
-	p := &probe{s: s, v: v, visitor: h.phones[1], sent: make(map[uint32]time.Time)}
-	p.agent = s.mustEnter(h.agent, v)
-	phone, err := s.admit(s.t.Context(), h.phones[0], v)
+	p := &probe{s: s, visitor: h.phones[1], sent: make(map[uint32]time.Time)}
+	p.agent = s.mustEnter(h.agent, s.wayOf(h.agent))
+	phone, err := s.admit(s.t.Context(), h.phones[0], s.wayOf(h.phones[0]))
 	if err != nil {
 		s.t.Fatalf("%s: %v", h.phones[0], err)
 	}
@@ -103,9 +107,9 @@ func (p *probe) send(ctx context.Context) {
 }
 
 func (p *probe) visit(ctx context.Context) {
-	for every(ctx, visitEvery) {
+	for n := 0; every(ctx, visitEvery); n++ {
 		began := time.Now()
-		visitor, err := p.s.enter(ctx, p.visitor, p.v)
+		visitor, err := p.s.enter(ctx, p.visitor, visitorWay(n))
 		if err != nil {
 			if ctx.Err() == nil {
 				p.s.book.blame("%s, a bystander: %v", p.visitor, err)
@@ -118,6 +122,13 @@ func (p *probe) visit(ctx context.Context) {
 		p.mu.Unlock()
 		visitor.leave()
 	}
+}
+
+// logins counts the visits so far.
+func (p *probe) logins() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.login)
 }
 
 // end waits until everything that was sent has arrived, and returns what was

@@ -15,7 +15,8 @@ type proxy struct {
 	listener net.Listener
 
 	mu     sync.Mutex
-	silent bool
+	up     bool // silent towards the relay
+	down   bool // silent from the relay
 	closed bool
 	conns  map[net.Conn]bool
 	pipes  sync.WaitGroup
@@ -55,8 +56,8 @@ func (x *proxy) accept() {
 			_ = far.Close()
 		} else {
 			x.conns[near], x.conns[far] = true, true
-			x.pipes.Go(func() { x.pipe(far, near) })
-			x.pipes.Go(func() { x.pipe(near, far) })
+			x.pipes.Go(func() { x.pipe(far, near, &x.up) })
+			x.pipes.Go(func() { x.pipe(near, far, &x.down) })
 		}
 		x.mu.Unlock()
 	}
@@ -64,11 +65,11 @@ func (x *proxy) accept() {
 
 // pipe carries one direction. In silence it reads nothing, and what it has read
 // goes nowhere until the silence ends.
-func (x *proxy) pipe(to, from net.Conn) {
+func (x *proxy) pipe(to, from net.Conn, silent *bool) {
 	buf := make([]byte, 8<<10)
 	for {
 		n, err := from.Read(buf)
-		if !x.awaitSound() {
+		if !x.awaitSound(silent) {
 			return
 		}
 		if n > 0 {
@@ -91,21 +92,22 @@ func (x *proxy) pipe(to, from net.Conn) {
 	}
 }
 
-// awaitSound waits while the network is silent. It reports false at the end.
-func (x *proxy) awaitSound() bool {
+// awaitSound waits while a direction is silent. It reports false at the end.
+func (x *proxy) awaitSound(silent *bool) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for x.silent && !x.closed {
+	for *silent && !x.closed {
 		x.woken.Wait()
 	}
 	return !x.closed
 }
 
-// fallSilent drops everything from now on.
-func (x *proxy) fallSilent() {
+// fallSilent drops from now on what goes to the relay, and what comes from it if
+// all is set.
+func (x *proxy) fallSilent(all bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.silent = true
+	x.up, x.down = true, all
 }
 
 // end closes everything.

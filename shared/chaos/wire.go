@@ -31,7 +31,7 @@ type way struct {
 	via string
 	// from is the local IP address; nil lets the system choose.
 	from net.IP
-	// small asks the system for the smallest receive buffer, so that a peer that
+	// small asks the system for a small receive buffer, so that a peer that
 	// does not read is noticed soon.
 	small bool
 }
@@ -71,7 +71,7 @@ func dialTCP(ctx context.Context, address string, w way) (net.Conn, error) {
 	}
 	nc, err := d.DialContext(ctx, "tcp", address)
 	if err == nil && w.small {
-		err = nc.(*net.TCPConn).SetReadBuffer(1)
+		err = nc.(*net.TCPConn).SetReadBuffer(32 << 10)
 	}
 	return nc, err
 }
@@ -150,12 +150,17 @@ func (w *wire) farewell() {
 
 // abort breaks the connection off with a reset, without a word.
 func (w *wire) abort() {
-	raw := w.nc
-	if t, ok := raw.(*tls.Conn); ok {
-		raw = t.NetConn()
-	}
+	raw := rawConn(w.nc)
 	if t, ok := raw.(*net.TCPConn); ok {
 		_ = t.SetLinger(0)
 	}
 	_ = raw.Close()
+}
+
+// rawConn is the transport under TLS.
+func rawConn(nc net.Conn) net.Conn {
+	if t, ok := nc.(*tls.Conn); ok {
+		return t.NetConn()
+	}
+	return nc
 }

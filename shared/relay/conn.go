@@ -55,6 +55,16 @@ type Conn struct {
 // Joined reports whether a member stands behind the connection.
 func (c *Conn) Joined() bool { return c.Group != "" }
 
+// FrameID tells the frame that is being handled from all others of all
+// connections, and is the same if it is delivered again; "" from a front that
+// never does.
+func (c *Conn) FrameID() string {
+	if c.frame == "" {
+		return ""
+	}
+	return string(c.ID) + "/" + c.frame
+}
+
 func (c *Conn) admitted() bool { return c.Joined() && c.Admitted }
 
 // window counts events since its start. See limits.go.

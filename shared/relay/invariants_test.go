@@ -187,6 +187,8 @@ func (c *checker) checkMember(m *Member, exact bool) {
 			c.failf("%s has an entry of epoch %d in epoch %d", name, e.epoch, m.Epoch)
 		case m.connState == connOpen && e.conn != m.Conn:
 			c.failf("%s is open and has an entry for a connection of before", name)
+		case m.Conn == "":
+			c.failf("%s is offline and has an entry for a connection", name)
 		}
 	}
 	if m.stored < stored || m.transient < transient || (exact && (m.stored != stored || m.transient != transient)) {

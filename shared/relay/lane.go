@@ -123,6 +123,9 @@ func (r *Relay) append(ctx context.Context, m *Member, e *entry, sender *Conn) e
 		update.Add = map[string]int64{"n": 1}
 	}
 	if sender != nil {
+		// As it was read: a newer connection of the sender may have raised it
+		// since, and it must not go back.
+		update.Conds = append(update.Conds, m.ifFence(sender))
 		update.Set[fence(sender.lane)] = table.Number(sender.Epoch)
 		if sender.frame != "" {
 			update.Set[lastFrame(sender.lane)] = table.String(sender.frame)
@@ -134,6 +137,15 @@ func (r *Relay) append(ctx context.Context, m *Member, e *entry, sender *Conn) e
 		return fmt.Errorf("failed to append to a lane: %w", err)
 	}
 	return nil
+}
+
+// ifFence holds as long as the fence of a sender is what was read.
+func (m *Member) ifFence(sender *Conn) table.Cond {
+	name := fence(sender.lane)
+	if v, ok := m.attrs[name]; ok {
+		return table.IfEqual(name, v)
+	}
+	return table.IfNone(name)
 }
 
 func (m *Member) ifTail() table.Cond {

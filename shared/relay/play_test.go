@@ -56,6 +56,8 @@ const (
 	stepSweep
 	stepProvider
 	stepStranger // connects and says nothing
+	stepWrite    // connection, frame: is on its way
+	stepHandle   // connection: what is on its way
 	steps
 )
 
@@ -115,6 +117,7 @@ func (p *play) step() {
 		p.confirm(l, 1+int(p.next()))
 	case stepDisconnect:
 		p.disconnect(p.line())
+		p.inspect()
 	case stepReap:
 		p.reap()
 	case stepJobs:
@@ -125,6 +128,7 @@ func (p *play) step() {
 		}[p.pick(8)])
 	case stepSweep:
 		p.handled("a sweep", p.r.Sweep(context.Background()))
+		p.inspect()
 	case stepProvider:
 		switch x := p.pick(4); x {
 		case 3:
@@ -136,6 +140,12 @@ func (p *play) step() {
 		if p.front.n < maxConns {
 			p.connect()
 		}
+	case stepWrite:
+		l := p.line()
+		x := p.next()
+		p.write(l, p.message(actors[x%3].pub, int(x/3)%3, false))
+	case stepHandle:
+		p.flush(p.line())
 	}
 }
 
@@ -240,6 +250,16 @@ var stories = [][]byte{
 	// a front that confirms nothing, a provider that fails
 	tell([]byte{3}, household[1:], []byte{stepProvider, 1, stepBurst, 0, toPhone1, 3, stepJobs, stepProvider, 3,
 		stepBurst, 0, toPhone1 + 1, 3, stepJobs, stepTime, 1, stepJobs, stepConnect, asPhone1, stepConnect, asPhone1, stepReap}),
+	// what is on its way on an old connection comes after newer messages
+	tell(household, []byte{stepConnect, asPhone1, stepWrite, 1, toPhone1, stepWrite, 1, toPhone1, stepConnect, asAgent,
+		stepBurst, 0, toPhone1, 2, stepHandle, 2, stepReap, stepConfirm, 0, 255}),
+	// the pump waits, and goes on, with newer messages of both kinds behind it
+	tell(household, []byte{stepBurst, 0, largeTo1, 60, stepConnect, asPhone1, stepBurst, 1, liveTo1, 2, stepBurst, 1, toPhone1, 2,
+		stepBurst, 1, liveTo1, 2, stepConfirm, 0, 255, stepConfirm, 0, 255, stepBurst, 1, liveTo1, 2, stepConfirm, 0, 255,
+		stepConfirm, 0, 255, stepConfirm, 0, 255, stepBurst, 1, liveTo1, 2}),
+	// a phone goes twice while it drains, with live messages waiting
+	tell(household, []byte{stepBurst, 0, largeTo1, 60, stepConnect, asPhone1, stepBurst, 1, liveTo1, 5, stepConnect, asPhone1,
+		stepReap, stepBurst, 1, liveTo1, 5, stepDisconnect, 0, stepJobs, stepConnect, asPhone1, stepConfirm, 0, 255}),
 	// rubbish of all kinds
 	tell(household, []byte{stepSpoilt, 0, 8, 2, 0, 5, 77, 0, 9, 1, stepRaw, 0, 5, 1, 2, 3, 4, 5, stepText, 0, stepStranger, stepText, 0,
 		stepStranger, stepRaw, 0, 3, 10, 1, 1, stepOversize, 1, 0, stepReap, stepTime, 2, stepJobs}),

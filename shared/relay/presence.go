@@ -137,7 +137,7 @@ func (r *Relay) leave(ctx context.Context, group, key string, id gateway.Conn) e
 }
 
 // dropTransients empties the lane of m from entries bound to the connection that
-// m has just lost.
+// m has just lost, or to one before it.
 func (r *Relay) dropTransients(ctx context.Context, m *Member) error {
 	entries, err := r.readAll(ctx, m.Lane)
 	if err != nil {
@@ -145,7 +145,7 @@ func (r *Relay) dropTransients(ctx context.Context, m *Member) error {
 	}
 	var marks []uint64
 	for _, e := range entries {
-		if e.conn != m.Conn {
+		if e.conn == "" || e.epoch > m.Epoch {
 			continue
 		}
 		if err := r.dropTransient(ctx, m, e); err != nil {

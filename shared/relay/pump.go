@@ -32,7 +32,12 @@ func (r *Relay) Open(ctx context.Context, c *Conn) error {
 // until the window is full, to go on when the peer has confirmed. It runs only
 // while the member is held and for its current connection.
 func (r *Relay) pump(ctx context.Context, c *Conn) error {
-	c.pausedAt = 0
+	if c.pausedAt != 0 {
+		c.pausedAt = 0
+		if err := r.SaveConn(ctx, c); err != nil {
+			return err
+		}
+	}
 	frames, bytes := 0, 0
 	unconfirmed := int64(0) // last number that waits for the peer
 	var sent []uint64
@@ -179,7 +184,6 @@ func (r *Relay) confirmed(ctx context.Context, c *Conn, marks []uint64) error {
 	}
 	for _, mark := range marks {
 		if int64(mark&^uint64(transientMark)) == c.pausedAt {
-			c.pausedAt = 0
 			return r.pump(ctx, c)
 		}
 	}

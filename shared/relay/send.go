@@ -260,16 +260,11 @@ func (r *Relay) appendLive(ctx context.Context, m *Member, l *Letter) (Result, e
 // raiseFence notes that the sender speaks from a newer connection than before.
 // It happens once per connection and recipient.
 func (r *Relay) raiseFence(ctx context.Context, m *Member, l *Letter) error {
-	name := fence(l.Sender.lane)
-	cond := table.IfNone(name)
-	if v, ok := m.attrs[name]; ok {
-		cond = table.IfEqual(name, v)
-	}
 	_, err := r.table.Write(ctx, table.Op{
 		Action: table.Update,
 		Key:    memberKey(m.Group, m.Key),
-		Conds:  []table.Cond{table.IfEqual("lane", table.String(m.Lane)), cond},
-		Set:    table.Attrs{name: table.Number(l.Sender.Epoch)},
+		Conds:  []table.Cond{table.IfEqual("lane", table.String(m.Lane)), m.ifFence(l.Sender)},
+		Set:    table.Attrs{fence(l.Sender.lane): table.Number(l.Sender.Epoch)},
 	})
 	return err
 }

@@ -47,7 +47,7 @@ type stage struct {
 	ids    int
 	log    bytes.Buffer
 
-	sent    [][]byte // ciphertexts by the number that they begin with
+	sent    []letter // messages by the number that they begin with
 	secrets [][]byte
 	faults  []error
 }
@@ -166,10 +166,18 @@ func (s *stage) runJobs() {
 
 var errDown = errors.New("the provider is down")
 
+// inspect looks at what is stored, in the middle of a story.
+func (s *stage) inspect() {
+	exact := s.now.Sub(s.start) < 10*time.Minute
+	if err := relay.CheckInvariants(context.Background(), s.table, exact); err != nil {
+		s.faults = append(s.faults, err)
+	}
+}
+
 // check reports everything that went wrong so far.
 func (s *stage) check() error {
-	exact := s.now.Sub(s.start) < 10*time.Minute
-	err := errors.Join(append(s.faults, relay.CheckInvariants(context.Background(), s.table, exact))...)
+	s.inspect()
+	err := errors.Join(s.faults...)
 	log := s.log.String()
 	if log == "" {
 		return err
@@ -216,7 +224,9 @@ type line struct {
 	closed bool // by the relay; its Disconnect is still to come
 	over   bool
 	got    []*skaldpb.RelayFrame
-	marks  []uint64       // not confirmed
+	marks  []uint64 // not confirmed
+	number int
+	wire   [][]byte       // what the peer has sent and the relay has not handled
 	last   map[string]int // number of the last message, by sender
 }
 
@@ -236,31 +246,38 @@ func (f *front) Post(_ context.Context, id gateway.Conn, m gateway.Message) (gat
 		f.s.fault("the relay sent a frame that %w", err)
 	}
 	l.got = append(l.got, frame)
-	f.s.inOrder(l, frame.GetMessage())
+	f.s.arrives(l, frame.GetMessage())
 	if m.Mark != 0 && f.outcome == gateway.Pending {
 		l.marks = append(l.marks, m.Mark)
 	}
 	return f.outcome, nil
 }
 
-// label begins a ciphertext with a number, for inOrder.
-func (s *stage) label(ciphertext []byte) {
-	if len(ciphertext) < 4 {
-		return
-	}
-	binary.BigEndian.PutUint32(ciphertext, uint32(len(s.sent)))
-	s.sent = append(s.sent, ciphertext)
+// letter is a message that was sent.
+type letter struct {
+	ciphertext []byte
+	conns      int // how many connections there had been
 }
 
-// inOrder checks that on one connection the messages of one sender come in the
-// order in which they were sent.
-func (s *stage) inOrder(l *line, m *skaldpb.Message) {
+// label begins a ciphertext with a number, for arrives.
+func (s *stage) label(ciphertext []byte) {
+	binary.BigEndian.PutUint32(ciphertext, uint32(len(s.sent)))
+	s.sent = append(s.sent, letter{ciphertext, s.front.n})
+}
+
+// arrives checks that on one connection the messages of one sender come in the
+// order in which they were sent, and that a live one does not come on a connection
+// that was made after it was handled.
+func (s *stage) arrives(l *line, m *skaldpb.Message) {
 	if len(m.GetCiphertext()) < 4 {
 		return
 	}
 	n := int(binary.BigEndian.Uint32(m.GetCiphertext()))
-	if n >= len(s.sent) || !bytes.Equal(s.sent[n], m.GetCiphertext()) {
+	if n >= len(s.sent) || !bytes.Equal(s.sent[n].ciphertext, m.GetCiphertext()) {
 		return // made by a mutation
+	}
+	if m.GetLive() && l.number > s.sent[n].conns {
+		s.fault("live message %d has waited for another connection", n)
 	}
 	from := string(m.GetPeer())
 	if last, ok := l.last[from]; ok && n <= last {
@@ -293,7 +310,7 @@ func (f *front) Gone(id gateway.Conn) bool { return f.conns[id] == nil || f.conn
 // connect opens a connection and takes the challenge.
 func (s *stage) connect() *line {
 	s.front.n++
-	l := &line{id: gateway.Conn(fmt.Sprint("c", s.front.n))}
+	l := &line{id: gateway.Conn(fmt.Sprint("c", s.front.n)), number: s.front.n}
 	res, err := s.r.Connect(context.Background(), gateway.ConnectEvent{
 		Conn: l.id, Path: skald.Path, RemoteIP: netip.MustParseAddr("192.0.2.1"), At: s.now,
 	})
@@ -317,14 +334,32 @@ func (s *stage) frame(l *line, data []byte, text bool) {
 	if l == nil || l.over {
 		return
 	}
+	s.flush(l)
 	_, err := s.r.Frame(context.Background(), gateway.FrameEvent{Conn: l.id, Data: data, Text: text, At: s.now})
 	s.handled("a frame", err)
+}
+
+// write puts a message on its way, to be handled before the next frame of the
+// connection, or never. A live message counts from then.
+func (s *stage) write(l *line, f *skaldpb.RelayFrame) {
+	if l != nil && !l.over {
+		l.wire = append(l.wire, marshal(f))
+	}
+}
+
+func (s *stage) flush(l *line) {
+	wire := l.wire
+	l.wire = nil
+	for _, data := range wire {
+		s.frame(l, data, false)
+	}
 }
 
 func (s *stage) oversize(l *line, text bool) {
 	if l == nil || l.over {
 		return
 	}
+	s.flush(l)
 	_, err := s.r.Frame(context.Background(), gateway.FrameEvent{Conn: l.id, Oversize: true, Size: 1 << 40, Text: text, At: s.now})
 	s.handled("an oversize frame", err)
 	l.closed = true

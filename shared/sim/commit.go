@@ -1,11 +1,8 @@
 package sim
 
 import (
-	"bytes"
 	"strings"
-	"time"
 
-	"blindpost/shared/gateway"
 	"blindpost/shared/table"
 )
 
@@ -83,7 +80,11 @@ func (s *sim) memberWritten(t *task, o *table.Op) {
 	}
 	for name, v := range o.Set {
 		if strings.HasPrefix(name, "f.") && t.sock != nil {
-			l.fences[t.sock.peer] = fenceMark{lane: t.sock.lane, epoch: v.Num()}
+			f := fenceMark{lane: t.sock.lane, epoch: v.Num()}
+			if was := l.fences[t.sock.peer]; was.lane == f.lane && was.epoch > f.epoch {
+				s.violate(propOrder, "%v: the fence of %v for %v goes back from %d to %d", t, now.peer, t.sock.peer, was.epoch, f.epoch)
+			}
+			l.fences[t.sock.peer] = f
 		}
 	}
 }
@@ -160,6 +161,9 @@ func (s *sim) memberChanged(t *task, l *lane, old, now *member) {
 	if old.conn == now.conn {
 		if k := s.socks[now.conn]; k != nil && old.cs == 2 && now.cs == 1 {
 			k.reopened = true
+		}
+		if now.conn != "" && old.cs == 1 && now.cs == 2 {
+			s.checkDrained(t, l, now)
 		}
 		return
 	}
@@ -239,172 +243,5 @@ func (s *sim) blame(t *task) {
 		for _, k := range s.sockList {
 			delete(k.want, p)
 		}
-	}
-}
-
-// windowWritten judges what happens to a pairing window.
-func (s *sim) windowWritten(t *task, group string, o *table.Op) {
-	ns := s.spaceOf(group)
-	if ns == nil {
-		s.violate(propPairing, "%v: a window in no namespace", t)
-		return
-	}
-	switch o.Action {
-	case table.Put, table.Delete:
-		for _, w := range ns.windows {
-			w.open = false
-		}
-		if o.Action == table.Put && t.ev != nil && t.ev.window != nil {
-			w := t.ev.window
-			ttl := time.Duration(w.ttl) * time.Second
-			if ttl == 0 {
-				ttl = 300 * time.Second
-			}
-			// A handler may have looked at the clock some time ago.
-			w.open, w.used = true, false
-			w.soonest, w.expires = t.startedAt.Add(ttl), s.now().Add(ttl)
-			if w.expires.Before(w.soonest) {
-				w.soonest, w.expires = w.expires, w.soonest
-			}
-		}
-	case table.Update:
-		w := s.openWindow(ns)
-		switch {
-		case w == nil:
-			s.violate(propPairing, "%v is let in although no window is open", t)
-		case w.used:
-			s.violate(propPairing, "%v is let in with a token that is used", t)
-		case !s.now().Before(w.expires):
-			s.violate(propPairing, "%v is let in with a token that has expired", t)
-		case t.ev == nil || t.ev.window != w:
-			s.violate(propPairing, "%v is let in with another token than that of the window", t)
-		default:
-			w.used = true
-			w.admitted[t.sock] = true
-		}
-	}
-}
-
-// openWindow is the window of a namespace that is open as far as the relay
-// knows, used or not.
-func (s *sim) openWindow(ns *namespace) *window {
-	for _, w := range ns.windows {
-		if w.open {
-			return w
-		}
-	}
-	return nil
-}
-
-// entryPut judges a frame that is put into a mailbox.
-func (s *sim) entryPut(t *task, l *lane, o *table.Op) {
-	seq := laneSeq(o.Key)
-	m := s.ghost.members[l.owner]
-	if l.peer == nil || m == nil || m.lane != l.id {
-		s.violate(propRevoked, "%v has put a frame into a mailbox that belongs to nobody (%s)", t, l.dead)
-		return
-	}
-	if l.entries[seq] != nil || seq <= l.last {
-		s.violate(propLoss, "%v has put a frame into place %d of %v's mailbox, which was taken (last %d)", t, seq, l.peer, l.last)
-		return
-	}
-	if seq != l.last+1 {
-		s.violate(propOrder, "%v leaves a hole before place %d of %v's mailbox (last %d)", t, seq, l.peer, l.last)
-	}
-	l.last = seq
-	data := o.Set["f"].Raw()
-	e := &entry{lane: l, seq: seq, put: s.steps, msg: s.findMessage(data), conn: gateway.Conn(o.Set["c"].Str()), expires: table.RoundExpires(o.Expires)}
-	l.entries[seq] = e
-	if e.conn != "" {
-		t.queued = t.queued || (t.ev != nil && e.msg == t.ev.msg)
-		if e.conn != m.conn {
-			s.violate(propPresence, "%v has bound a frame to %s, but %v is connected by %q", t, e.conn, l.peer, m.conn)
-		}
-		if e.msg == nil {
-			s.observeNotice(t, l.peer, data)
-		}
-		return
-	}
-	msg := e.msg
-	if msg == nil || t.ev == nil || t.ev.msg != msg || msg.live || msg.to != l.peer {
-		s.violate(propBytes, "%v has put a frame into %v's mailbox that nobody has sent there", t, l.peer)
-		return
-	}
-	if !bytes.Contains(data, msg.ciphertext) || !bytes.Contains(data, msg.nonce) {
-		s.violate(propBytes, "%v has stored %v changed", t, msg)
-	}
-	t.stored = true
-	msg.entries = append(msg.entries, e)
-	if limit := s.plan.cap; limit > 0 && !s.setBack && l.depth() > limit {
-		s.violate(propCap, "%v: %v's mailbox holds %d frames, the cap is %d", t, l.peer, l.depth(), limit)
-	}
-}
-
-// entryDeleted judges a frame that leaves a mailbox.
-func (s *sim) entryDeleted(t *task, l *lane, seq int64) {
-	e := l.entries[seq]
-	if e == nil {
-		return
-	}
-	delete(l.entries, seq)
-	if l.dead != "" || e.expired() {
-		return
-	}
-	got := e.read
-	if s.plan.mode == functions {
-		got = e.sent
-	}
-	switch {
-	case got:
-	case e.conn != "":
-		// A frame that is bound to a connection goes with it.
-		m := s.ghost.members[l.owner]
-		if m != nil && m.conn == e.conn {
-			if k := s.socks[e.conn]; k != nil && k.open && !k.closed {
-				s.violate(propLoss, "%v has dropped %s for %v, which is still connected by %v", t, e.describe(), l.peer, k)
-			}
-		}
-	default:
-		s.violate(propLoss, "%v has deleted %v from the mailbox, which has not been delivered", t, e.msg)
-	}
-	if s.plan.mode == functions && e.msg != nil && e.sent && !e.read {
-		// The limit of a front that cannot confirm: it may have been sent to a
-		// peer that was no more.
-		e.msg.lost = true
-	}
-}
-
-func (e *entry) describe() string {
-	if e.msg != nil {
-		return e.msg.String()
-	}
-	return "a notice"
-}
-
-// checkCounters compares the counters of a member with what is in its lane.
-// What has expired may be counted or not.
-func (s *sim) checkCounters(t *task, l *lane) {
-	m := s.ghost.members[l.owner]
-	if l.peer == nil || m == nil || m.lane != l.id || s.setBack {
-		return // a clock that is set back brings back to life what was not counted any more
-	}
-	var stored, transient, expiredStored, expiredTransient int64
-	for _, e := range l.entries {
-		switch {
-		case e.conn == "" && e.expired():
-			expiredStored++
-		case e.conn == "":
-			stored++
-		case e.expired():
-			expiredTransient++
-		default:
-			transient++
-		}
-	}
-	if m.n < stored || m.n > stored+expiredStored {
-		s.violate(propCap, "%v: %v counts %d stored frames, there are %d (and %d expired)", t, l.peer, m.n, stored, expiredStored)
-	}
-	if m.tn < transient || m.tn > transient+expiredTransient {
-		s.violate(propCap, "%v: %v counts %d transient frames, there are %d (and %d expired)", t, l.peer, m.tn, transient, expiredTransient)
 	}
 }

@@ -59,10 +59,11 @@ type entry struct {
 	msg     *message // nil: a notice of the relay
 	conn    gateway.Conn
 	expires time.Time
-	put     int  // the step
-	posted  bool // handed to a connection, as far as the relay could know
-	sent    bool // the front has taken it
-	read    bool // the peer has it
+	put     int            // the step
+	posted  bool           // handed to a connection, as far as the relay could know
+	sent    bool           // the front has taken it
+	handed  []gateway.Conn // to whom it was posted
+	read    bool           // the peer has it
 }
 
 // group mirrors what is known of a namespace in the relay.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -139,6 +140,9 @@ func (s *sim) overtaker(m *message) *message {
 // at the same time, in processes that know nothing of each other. In one process
 // nothing overtakes.
 func (s *sim) mayOvertake(old, young *message) bool {
+	if s.setBack && slices.ContainsFunc(old.entries, (*entry).expired) {
+		return true // it had expired, and the clock has brought it back
+	}
 	return s.plan.mode == functions && old.sock != young.sock &&
 		(old.ended == 0 || young.begun <= old.ended) && (young.ended == 0 || old.begun <= young.ended)
 }

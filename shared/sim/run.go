@@ -19,8 +19,6 @@ type Options struct {
 	Workers int
 	// Mutation, if set, puts a fault into the relay's surroundings.
 	Mutation *Mutation
-	// Plan, if set, changes what the seed has decided.
-	Plan func(*plan)
 }
 
 // Report is what many schedules have come to.

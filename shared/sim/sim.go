@@ -96,9 +96,6 @@ func newSim(seed uint64, o *Options, tr *trace) *sim {
 		socks: make(map[gateway.Conn]*socket),
 		trace: tr,
 	}
-	if o.Plan != nil {
-		o.Plan(&s.plan)
-	}
 	s.ghost.init(s)
 	s.tick()
 	return s

@@ -88,6 +88,10 @@ func (a *Agent) WaitConnected(ctx context.Context) error { return a.m.waitConnec
 // further waiting.
 func (a *Agent) Reconnect() { a.m.reconnect() }
 
+// Flush waits until OnEvent has returned for everything that has come so far.
+// It must not be called from OnEvent.
+func (a *Agent) Flush(ctx context.Context) error { return a.m.flush(ctx) }
+
 // Identity returns the agent's identity.
 func (a *Agent) Identity() *Identity { return a.m.id }
 

@@ -142,6 +142,10 @@ func (c *Client) WaitConnected(ctx context.Context) error { return c.m.waitConne
 // further waiting: for an app that comes to the foreground.
 func (c *Client) Reconnect() { c.m.reconnect() }
 
+// Flush waits until OnEvent has returned for everything that has come so far.
+// It must not be called from OnEvent.
+func (c *Client) Flush(ctx context.Context) error { return c.m.flush(ctx) }
+
 // Identity returns the client's identity.
 func (c *Client) Identity() *Identity { return c.m.id }
 

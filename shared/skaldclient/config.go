@@ -17,11 +17,15 @@ type Config struct {
 	Store Store
 
 	// OnEvent is called with every event, one after the other and in order,
-	// from a goroutine of Run. It may call every method but Run and Pair. While
-	// it is busy, up to QueueSize events wait; then no more is read from the
-	// relay, which loses nothing unless it lasts: a relay closes a connection
-	// that answers no ping for two minutes, and keeps what was not read. ctx
-	// ends when Run is told to stop; what waits is handed out even then.
+	// from a goroutine of Run. It may call every method but Run, Pair and
+	// Flush. While it is busy, up to QueueSize events wait; then no more is
+	// read from the relay, which loses nothing unless it lasts: a relay closes
+	// a connection that answers no ping for two minutes, and keeps what was not
+	// read. ctx ends when Run is told to stop; what waits is handed out even
+	// then.
+	//
+	// A method that waits for the relay may return before OnEvent has seen what
+	// the relay said before its answer. Where that matters, call Flush after it.
 	OnEvent func(ctx context.Context, e Event)
 	// QueueSize is in events; default 256. Besides, 8 MiB may wait.
 	QueueSize int

@@ -545,3 +545,42 @@ func TestStopWhileDeclaring(t *testing.T) {
 		close(stuck)
 	})
 }
+
+// Flush puts events before what comes after it: here an error of the relay that
+// came ahead of the answer to a request, and a user that is slow.
+func TestFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newPipeRelay(t)
+		faults := 0
+		agent, _ := r.pair(t, func(c *AgentConfig) {
+			record := c.OnEvent
+			c.OnEvent = func(ctx context.Context, e Event) {
+				record(ctx, e)
+				if _, ok := e.(Fault); ok {
+					time.Sleep(time.Second)
+					faults++
+				}
+			}
+		}, nil)
+		for range 3 {
+			if err := agent.SendSealed(t.Context(), PublicKey{9}, Sealed{}, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := agent.Presence(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := agent.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("did not wait: %v", err)
+		}
+		if err := agent.Flush(t.Context()); err != nil || faults != 3 {
+			t.Errorf("%d faults were handed out: %v", faults, err)
+		}
+		agent.stop()
+		if err := agent.Flush(t.Context()); err != nil {
+			t.Errorf("after Run: %v", err)
+		}
+	})
+}

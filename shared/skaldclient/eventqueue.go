@@ -37,6 +37,12 @@ type queuedEvent struct {
 	bytes int
 }
 
+// barrier is no event: it is closed when all that was put in before it has been
+// handed out.
+type barrier chan struct{}
+
+func (barrier) event() {}
+
 func newEventQueue(limit int) *eventQueue {
 	return &eventQueue{limit: limit, changed: make(chan struct{})}
 }
@@ -81,6 +87,17 @@ func (q *eventQueue) pop() (Event, bool) {
 			return nil, false
 		}
 		<-changed
+	}
+}
+
+// handOut gives events to f until close.
+func (q *eventQueue) handOut(f func(Event)) {
+	for e, ok := q.pop(); ok; e, ok = q.pop() {
+		if b, ok := e.(barrier); ok {
+			close(b)
+			continue
+		}
+		f(e)
 	}
 }
 

@@ -52,6 +52,7 @@ type member struct {
 
 	mu       sync.Mutex
 	running  bool
+	queue    *eventQueue // nil unless Run is at work
 	link     *link
 	changed  chan struct{} // closed and replaced when link changes
 	sessions map[PublicKey]*Session
@@ -124,16 +125,39 @@ func (m *member) run(ctx context.Context) error {
 	m.began = time.Now()
 	q := newEventQueue(m.cfg.QueueSize)
 	var dispatcher sync.WaitGroup
-	dispatcher.Go(func() {
-		for e, ok := q.pop(); ok; e, ok = q.pop() {
-			m.cfg.OnEvent(ctx, e)
-		}
-	})
+	dispatcher.Go(func() { q.handOut(func(e Event) { m.cfg.OnEvent(ctx, e) }) })
+	m.setQueue(q)
 	err := m.keepConnected(ctx, q)
 	m.tasks.Wait()
+	m.setQueue(nil)
 	q.close()
 	dispatcher.Wait()
 	return err
+}
+
+func (m *member) setQueue(q *eventQueue) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.queue = q
+}
+
+// flush waits until what has come so far has been handed out.
+func (m *member) flush(ctx context.Context) error {
+	b := make(barrier)
+	m.mu.Lock()
+	if m.queue == nil {
+		m.mu.Unlock()
+		return nil
+	}
+	// Under the lock: a queue that is still set here is not closed yet.
+	m.queue.push(b, 0)
+	m.mu.Unlock()
+	select {
+	case <-b:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("failed to wait for events: %w", context.Cause(ctx))
+	}
 }
 
 func (m *member) keepConnected(ctx context.Context, q *eventQueue) error {

@@ -18,11 +18,12 @@ import (
 // connection that has consumed it, and when it ends: the expiry of the item is
 // that of the window, rounded up to whole seconds.
 const (
-	windowItem = "pairing"
-	windowHash = "h"
-	windowUsed = "u"
-	windowEnd  = "end" // Unix milliseconds
-	attrX25519 = "x25519"
+	windowItem  = "pairing"
+	windowHash  = "h"
+	windowUsed  = "u"
+	windowEnd   = "end" // Unix milliseconds
+	windowFrame = "by"  // the frame that has opened it, see relay.Conn.FrameID
+	attrX25519  = "x25519"
 )
 
 // pairingStart opens a window; an open one is replaced with its token (section
@@ -36,6 +37,16 @@ func (d *Dialect) pairingStart(ctx context.Context, c *relay.Conn, p *skaldpb.Pa
 		return err
 	}
 	ttl := d.pairingTTL(p.GetTtl())
+	ready := &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_PairingReady{
+		PairingReady: &skaldpb.PairingReady{Ttl: uint32(ttl / time.Second)},
+	}}
+	again, err := d.windowOpenedBy(ctx, c)
+	if err != nil {
+		return err
+	}
+	if again {
+		return d.reply(ctx, c, ready)
+	}
 	hash := sha256.Sum256(p.GetPairingToken())
 	end := d.core.Now().Add(ttl)
 	err = d.core.Table().Transact(ctx, []table.Op{
@@ -44,9 +55,10 @@ func (d *Dialect) pairingStart(ctx context.Context, c *relay.Conn, p *skaldpb.Pa
 			Action: table.Put,
 			Key:    relay.GroupItem(c.Group, windowItem),
 			Set: table.Attrs{
-				"gen":      table.String(self.Generation),
-				windowHash: table.Bytes(hash[:]),
-				windowEnd:  table.Number(end.UnixMilli()),
+				"gen":       table.String(self.Generation),
+				windowHash:  table.Bytes(hash[:]),
+				windowEnd:   table.Number(end.UnixMilli()),
+				windowFrame: table.String(c.FrameID()),
 			},
 			Expires: end,
 		},
@@ -57,9 +69,24 @@ func (d *Dialect) pairingStart(ctx context.Context, c *relay.Conn, p *skaldpb.Pa
 	if err != nil {
 		return fmt.Errorf("failed to open a pairing window: %w", err)
 	}
-	return d.reply(ctx, c, &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_PairingReady{
-		PairingReady: &skaldpb.PairingReady{Ttl: uint32(ttl / time.Second)},
-	}})
+	return d.reply(ctx, c, ready)
+}
+
+// windowOpenedBy reports whether the window was opened by the very frame that is
+// being handled. Then that is delivered again, the token may have been consumed
+// meanwhile, and must not become good again.
+func (d *Dialect) windowOpenedBy(ctx context.Context, c *relay.Conn) (bool, error) {
+	if c.FrameID() == "" {
+		return false, nil
+	}
+	it, err := d.core.Table().Get(ctx, relay.GroupItem(c.Group, windowItem))
+	if errors.Is(err, table.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("failed to read a pairing window: %w", err)
+	}
+	return it.Attrs[windowFrame].Str() == c.FrameID(), nil
 }
 
 // pairingTTL clamps what the agent asks for: 0 is the default, the rest lies

@@ -1,0 +1,81 @@
+// Package record is the form in which what happens to a connection waits in
+// the ordered ingress queue, between API Gateway and the function that handles
+// it. Frames are put there by API Gateway itself, by way of [Template]; the end
+// of a connection by functions/disconnect.
+//
+// The package imports nothing of AWS, so that the stack can take the template
+// from here.
+package record
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// The events, in the words of API Gateway.
+const (
+	Message    = "MESSAGE"
+	Disconnect = "DISCONNECT"
+)
+
+// Record is one event of one connection.
+type Record struct {
+	Event        string `json:"event"`
+	ConnectionID string `json:"connectionId"`
+	// DomainName and Stage make the callback address, as in the events of API
+	// Gateway.
+	DomainName string `json:"domainName"`
+	Stage      string `json:"stage"`
+	// MessageID is API Gateway's id of a frame, the same on every delivery.
+	MessageID string `json:"messageId,omitempty"`
+	// Time is when it happened, in milliseconds since 1970.
+	Time int64 `json:"requestTimeEpoch"`
+
+	// Body is the text of a frame in base64, always: a queue takes neither an
+	// empty text nor one with control characters.
+	Body string `json:"body,omitempty"`
+	// Binary says that API Gateway has made that text out of a binary frame, as
+	// base64. Today it closes a connection that sends one.
+	Binary bool `json:"isBase64Encoded,omitempty"`
+
+	// Code and Reason are those of a disconnect.
+	Code   int64  `json:"code,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Text is the text of the frame.
+func (r *Record) Text() (string, error) {
+	b, err := base64.StdEncoding.DecodeString(r.Body)
+	if err != nil {
+		return "", errors.New("body of a record is not base64") // the error itself would quote it
+	}
+	return string(b), nil
+}
+
+// Parse reads the body of a message of the ingress queue. It reports false if
+// that is no record of a connection.
+func Parse(body string) (*Record, bool, error) {
+	var r Record
+	if err := json.Unmarshal([]byte(body), &r); err != nil {
+		return nil, false, errors.New("failed to decode a record: not JSON of the right form")
+	}
+	switch r.Event {
+	case Message, Disconnect:
+		return &r, true, nil
+	case "":
+		return nil, false, nil
+	default:
+		return nil, false, fmt.Errorf("failed to decode a record: unknown event %.20q", r.Event)
+	}
+}
+
+// Encode makes the body of a message of the ingress queue.
+func (r *Record) Encode() (string, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return "", fmt.Errorf("failed to encode a record: %w", err)
+	}
+	return string(b), nil
+}

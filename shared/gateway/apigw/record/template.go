@@ -1,0 +1,37 @@
+package record
+
+// The integration of the $default route. It is of type AWS, POST to
+//
+//	arn:PARTITION:apigateway:REGION:sqs:path/ACCOUNT/QUEUE_NAME
+//
+// with passthrough behaviour NEVER, the request parameter
+//
+//	integration.request.header.Content-Type: 'ContentType'  (in single quotes)
+//
+// the constant TemplateKey as template selection expression, and Template under
+// that key. ContentHandlingStrategy stays unset.
+const (
+	ContentType = "application/x-www-form-urlencoded"
+	TemplateKey = "frame"
+)
+
+// Template is the request template (VTL) of that integration: a SendMessage to a
+// FIFO queue. The JSON around the values is written percent-encoded, so that
+// nothing depends on how VTL treats quotes; every value goes through
+// $util.urlEncode, because the ids end in '='. The text of the frame goes through
+// base64 as well: $util.escapeJavaScript makes "\'" of an apostrophe, which is
+// no JSON, and a queue refuses an empty body and most control characters.
+//
+// The group is the connection, so that its frames stay in order; the
+// deduplication id is API Gateway's id of the frame.
+const Template = "Action=SendMessage&Version=2012-11-05" +
+	"&MessageGroupId=$util.urlEncode($context.connectionId)" +
+	"&MessageDeduplicationId=$util.urlEncode($context.messageId)" +
+	"&MessageBody=%7B%22event%22%3A%22" + Message + "%22" +
+	"%2C%22connectionId%22%3A%22$util.urlEncode($context.connectionId)%22" +
+	"%2C%22domainName%22%3A%22$util.urlEncode($context.domainName)%22" +
+	"%2C%22stage%22%3A%22$util.urlEncode($context.stage)%22" +
+	"%2C%22messageId%22%3A%22$util.urlEncode($context.messageId)%22" +
+	"%2C%22requestTimeEpoch%22%3A$util.urlEncode($context.requestTimeEpoch)" +
+	"%2C%22isBase64Encoded%22%3Afalse" +
+	"%2C%22body%22%3A%22$util.urlEncode($util.base64Encode($input.body))%22%7D"

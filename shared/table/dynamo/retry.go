@@ -1,0 +1,87 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"blindpost/shared/table"
+)
+
+// A call is tried maxTries times, which takes between 0 and 7 seconds, 3.5 on
+// average: the pauses are up to 25, 50, 100, 200, 400, 800 ms and then 1 s.
+const (
+	maxTries   = 12
+	firstPause = 25 * time.Millisecond
+	longPause  = time.Second
+)
+
+// tries counts the tries of one call.
+type tries struct {
+	rand func() uint64
+	done int
+	// turned: an expired item has made this call change its request.
+	turned bool
+}
+
+func (t *Table) tries() tries { return tries{rand: t.rand} }
+
+// turn says whether to go on without a pause: once, when an item turns out to have
+// expired.
+func (r *tries) turn(v verdict) bool {
+	if v != expired || r.turned {
+		return false
+	}
+	r.turned = true
+	return true
+}
+
+// pause waits before the next try. It answers table.ErrBusy when there shall be
+// none, be it for want of time, and the context's error when that ended.
+func (r *tries) pause(ctx context.Context) error {
+	limit := longPause
+	if r.done < 6 {
+		limit = min(firstPause<<r.done, longPause)
+	}
+	r.done++
+	if r.done >= maxTries {
+		return table.ErrBusy
+	}
+	// Any length between none and the limit, so that those who collided do not
+	// meet again. A float keeps 53 of the bits.
+	wait := time.Duration(float64(limit) * (float64(r.rand()>>11) / (1 << 53)))
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
+		return table.ErrBusy
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// read repeats a request that changes nothing until it is answered.
+func (t *Table) read(ctx context.Context, request func() error) error {
+	tries := t.tries()
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := request()
+		if err == nil {
+			return nil
+		}
+		if ended := ctx.Err(); ended != nil {
+			return ended
+		}
+		if classify(err) == denied {
+			return refusal(err)
+		}
+		if stop := tries.pause(ctx); stop != nil {
+			return fmt.Errorf("%w: %w", stop, plain(err))
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"blindpost/shared/table"
+)
+
+// Transact implements table.Table. A transaction of one operation costs half of
+// it when it is done as what it is, a write or a look at an item. It then has no
+// token either: see ErrUncertain in the package documentation.
+func (t *Table) Transact(ctx context.Context, ops []table.Op) error {
+	if err := table.ValidateTransaction(ops); err != nil {
+		return err
+	}
+	switch {
+	case len(ops) == 0:
+		return ctx.Err()
+	case len(ops) > 1:
+		return t.transact(ctx, ops)
+	case ops[0].Action == table.Check:
+		return t.check(ctx, ops[0])
+	}
+	_, err := t.write(ctx, ops[0])
+	return err
+}
+
+// check evaluates the conditions of a single Check.
+func (t *Table) check(ctx context.Context, op table.Op) error {
+	var old *table.Item
+	it, err := t.Get(ctx, op.Key)
+	switch {
+	case err == nil:
+		old = &it
+	case !errors.Is(err, table.ErrNotFound):
+		return err
+	}
+	_, err = table.Apply(op, old, t.now())
+	return err
+}
+
+func (t *Table) transact(ctx context.Context, ops []table.Op) error {
+	tries := t.tries()
+	// replace marks updates whose stored item has expired, as in write.
+	replace := make([]bool, len(ops))
+	// The request of one token; nil when it is settled that the last one was not
+	// done, so that the next may differ. While that is open, the same is sent
+	// again: DynamoDB does the requests of one token once.
+	var in *dynamodb.TransactWriteItemsInput
+	var now time.Time
+	uncertain := false
+	for {
+		if err := ctx.Err(); err != nil {
+			return openEnd(uncertain, err)
+		}
+		if in == nil {
+			var err error
+			now = t.now()
+			if in, err = t.transaction(ops, replace, now); err != nil {
+				return err
+			}
+		}
+		out, err := t.client.TransactWriteItems(ctx, in, once)
+		if err == nil {
+			t.consumed("TransactWriteItems", consumedOf(out)...)
+			return nil
+		}
+
+		var canceled *types.TransactionCanceledException
+		if errors.As(err, &canceled) {
+			in, uncertain = nil, false
+			v, err := judgeAll(ops, replace, canceled.CancellationReasons, now)
+			if err != nil {
+				return err
+			}
+			if tries.turn(v) {
+				continue
+			}
+		} else {
+			switch classify(err) {
+			case denied:
+				return openEnd(uncertain, refusal(err))
+			case unclear:
+				uncertain = true
+			case later:
+				if !uncertain {
+					in = nil
+				}
+			}
+		}
+		stop := tries.pause(ctx)
+		switch {
+		case stop == nil:
+		case ctx.Err() != nil:
+			return openEnd(uncertain, ctx.Err())
+		case uncertain:
+			return openEnd(true, plain(err)) // and not ErrBusy
+		default:
+			return openEnd(false, fmt.Errorf("%w: %w", stop, plain(err)))
+		}
+	}
+}
+
+// openEnd is the error of a transaction that was given up.
+func openEnd(uncertain bool, err error) error {
+	if uncertain {
+		return fmt.Errorf("failed to write a transaction: %w: %w", ErrUncertain, err)
+	}
+	return fmt.Errorf("failed to write a transaction: %w", err)
+}
+
+// transaction makes the request for operations, with a token of its own.
+func (t *Table) transaction(ops []table.Op, replace []bool, now time.Time) (*dynamodb.TransactWriteItemsInput, error) {
+	items := make([]types.TransactWriteItem, len(ops))
+	for i := range ops {
+		op := ops[i]
+		if replace[i] {
+			var err error
+			if op, err = replacement(op, now); err != nil {
+				return nil, atOp(err, i)
+			}
+		}
+		items[i] = t.transactItem(op, now)
+	}
+	return &dynamodb.TransactWriteItemsInput{
+		TransactItems:          items,
+		ClientRequestToken:     aws.String(fmt.Sprintf("%016x%016x", t.rand(), t.rand())),
+		ReturnConsumedCapacity: t.capacity(),
+	}, nil
+}
+
+func (t *Table) transactItem(op table.Op, now time.Time) types.TransactWriteItem {
+	var e expression
+	condition := e.condition(op, now)
+	switch op.Action {
+	case table.Put:
+		return types.TransactWriteItem{Put: &types.Put{
+			TableName:                 &t.name,
+			Item:                      encodeItem(op.Key, op.Set, op.Expires),
+			ConditionExpression:       condition,
+			ExpressionAttributeNames:  e.names,
+			ExpressionAttributeValues: e.values,
+		}}
+	case table.Update:
+		update := e.update(op)
+		return types.TransactWriteItem{Update: &types.Update{
+			TableName:                           &t.name,
+			Key:                                 encodeKey(op.Key),
+			UpdateExpression:                    update,
+			ConditionExpression:                 condition,
+			ExpressionAttributeNames:            e.names,
+			ExpressionAttributeValues:           e.values,
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}}
+	case table.Delete:
+		return types.TransactWriteItem{Delete: &types.Delete{
+			TableName:                 &t.name,
+			Key:                       encodeKey(op.Key),
+			ConditionExpression:       condition,
+			ExpressionAttributeNames:  e.names,
+			ExpressionAttributeValues: e.values,
+		}}
+	default:
+		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+			TableName:                 &t.name,
+			Key:                       encodeKey(op.Key),
+			ConditionExpression:       condition,
+			ExpressionAttributeNames:  e.names,
+			ExpressionAttributeValues: e.values,
+		}}
+	}
+}
+
+// judgeAll looks at the reasons why a transaction was cancelled, one for each
+// operation. It returns the error of the first operation that failed, unless one
+// before it could not be looked at: then the next try will tell which is the first.
+// Otherwise it marks in replace what the next try does differently.
+func judgeAll(ops []table.Op, replace []bool, reasons []types.CancellationReason, now time.Time) (verdict, error) {
+	all := changed
+	for i := range min(len(ops), len(reasons)) {
+		switch code := aws.ToString(reasons[i].Code); code {
+		case "", "None":
+		case "ConditionalCheckFailed":
+			v, err := judge(ops[i], replace[i], reasons[i].Item, now)
+			if err != nil {
+				return changed, atOp(err, i)
+			}
+			replace[i] = v == expired
+			if v == expired {
+				all = expired
+			}
+		case "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "RequestLimitExceeded":
+			return changed, nil
+		case "ValidationError":
+			return changed, fmt.Errorf("failed to write a transaction: %w", invalid(aws.ToString(reasons[i].Message)))
+		default:
+			return changed, fmt.Errorf("failed to write a transaction: %w", &serviceError{code: code})
+		}
+	}
+	return all, nil
+}
+
+// atOp tells a ConditionError which operation it is about.
+func atOp(err error, i int) error {
+	var condition *table.ConditionError
+	if errors.As(err, &condition) {
+		return &table.ConditionError{Op: i}
+	}
+	return err
+}
+
+func consumedOf(out *dynamodb.TransactWriteItemsOutput) []*types.ConsumedCapacity {
+	all := make([]*types.ConsumedCapacity, len(out.ConsumedCapacity))
+	for i := range all {
+		all[i] = &out.ConsumedCapacity[i]
+	}
+	return all
+}
