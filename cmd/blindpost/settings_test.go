@@ -267,7 +267,7 @@ func TestHelpNamesEverySettingWithItsDefault(t *testing.T) {
 	for _, want := range []string{
 		"--max-frame BYTES", "(default 64KiB)", "(default 512KiB)", "(default 4MiB)", "(default 30s)", "(default 2m)", "(default 168h)",
 		"(default 200)", "(default 5m)", "(default 10m)", "(default :8443)", "(default 127.0.0.1:9464)", "(default blindpost-data)",
-		"(default info)", "(default text)", "(default Skald)", "(default Action required)", "BLINDPOST_LOG_LEVEL",
+		"(default info)", "(default json)", "(default Skald)", "(default Action required)", "BLINDPOST_LOG_LEVEL",
 	} {
 		if !strings.Contains(help, want) {
 			t.Errorf("help lacks %q", want)

@@ -51,8 +51,10 @@ func playFlood(t *testing.T, u *suite) {
 		})
 	}
 
-	ctx, stop := context.WithTimeout(t.Context(), budget(3*time.Second, 15*time.Second))
+	// No deadline: it would end dials a moment before it ends the context.
+	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
+	time.AfterFunc(budget(3*time.Second, 15*time.Second), stop)
 	f := &flood{s: s, from: net.IPv4(127, 0, 0, 9)}
 	f.run(ctx)
 	live, login := probe.end()
@@ -144,8 +146,9 @@ func (f *flood) upgrade(ctx context.Context) {
 		f.s.book.blame("the flood is answered with %v", err)
 		return
 	case err != nil:
-		println(err.Error())
-		f.broken.Add(1)
+		if ctx.Err() == nil {
+			f.broken.Add(1)
+		}
 		return
 	}
 	f.accepted.Add(1)
