@@ -87,32 +87,32 @@ type part struct {
 	plain bool
 	about string
 	conns func(Config) int // how many connections it opens at most
-	run   func(*session) error
+	run   func(*partRun) error
 }
 
 func allParts() []part {
 	return []part{
 		{"live-few", false, "live messages, few pairs",
 			func(c Config) int { return 2 * c.FewPairs },
-			func(s *session) error { return s.live(s.cfg.FewPairs, LiveFew) }},
+			func(s *partRun) error { return s.live(s.cfg.FewPairs, LiveFew) }},
 		{"live-many", false, "live messages, many pairs",
 			func(c Config) int { return 2 * c.ManyPairs },
-			func(s *session) error { return s.live(s.cfg.ManyPairs, LiveMany) }},
+			func(s *partRun) error { return s.live(s.cfg.ManyPairs, LiveMany) }},
 		{"stored", false, "stored messages, then the drain",
 			func(c Config) int { return 2 * c.Senders },
-			(*session).stored},
+			(*partRun).stored},
 		{"auth-plain", true, "connections and authentications, without TLS",
 			func(c Config) int { return c.Agents },
-			func(s *session) error { return s.auth(AuthPlain) }},
+			func(s *partRun) error { return s.auth(AuthPlain) }},
 		{"auth-tls", false, "connections and authentications, with TLS",
 			func(c Config) int { return c.Agents },
-			func(s *session) error { return s.auth(AuthTLS) }},
+			func(s *partRun) error { return s.auth(AuthTLS) }},
 		{"idle-plain", true, "memory of idle connections, without TLS",
 			func(c Config) int { return c.Idle },
-			func(s *session) error { return s.idle(IdlePlain) }},
+			func(s *partRun) error { return s.idle(IdlePlain) }},
 		{"idle-tls", false, "memory of idle connections, with TLS",
 			func(c Config) int { return c.Idle },
-			func(s *session) error { return s.idle(IdleTLS) }},
+			func(s *partRun) error { return s.idle(IdleTLS) }},
 	}
 }
 
@@ -159,8 +159,8 @@ func (c Config) Connections() (most int) {
 	return most
 }
 
-// session is one part on its relay.
-type session struct {
+// partRun is one part on its relay.
+type partRun struct {
 	cfg   Config
 	name  string
 	relay Relay
@@ -202,10 +202,10 @@ func runPart(ctx context.Context, cfg Config, p part, launch Launcher, out Repor
 	defer func() { err = errors.Join(err, relay.Stop()) }()
 	f := newFleet(ctx, relay.Target())
 	defer f.end()
-	return p.run(&session{cfg: cfg, name: p.name, relay: relay, fleet: f, out: out})
+	return p.run(&partRun{cfg: cfg, name: p.name, relay: relay, fleet: f, out: out})
 }
 
-func (s *session) live(pairs int, keys LiveKeys) error {
+func (s *partRun) live(pairs int, keys LiveKeys) error {
 	r, err := openLive(s.fleet, pairs, s.cfg.MessageBytes)
 	if err != nil {
 		return err
@@ -229,7 +229,7 @@ func (s *session) live(pairs int, keys LiveKeys) error {
 	return nil
 }
 
-func (s *session) stored() error {
+func (s *partRun) stored() error {
 	r, err := openStored(s.fleet, s.cfg.Senders, s.cfg.MessageBytes)
 	if err != nil {
 		return err
@@ -250,7 +250,7 @@ func (s *session) stored() error {
 	return nil
 }
 
-func (s *session) auth(keys AuthKeys) error {
+func (s *partRun) auth(keys AuthKeys) error {
 	n, l, err := s.fleet.authRate(s.relay, s.name, s.cfg.Agents, s.cfg.Measure)
 	if err != nil {
 		return err
@@ -260,7 +260,7 @@ func (s *session) auth(keys AuthKeys) error {
 	return nil
 }
 
-func (s *session) idle(keys IdleKeys) error {
+func (s *partRun) idle(keys IdleKeys) error {
 	r, err := s.fleet.idle(s.relay, s.name, s.cfg.Idle, s.cfg.Patience)
 	if err != nil {
 		return err

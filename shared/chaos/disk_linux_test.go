@@ -195,17 +195,18 @@ func playBadDisk(t *testing.T, u *suite) {
 
 	var fails atomic.Bool
 	const least, most = 10 * time.Millisecond, 40 * time.Millisecond
+	pause := budget(2*time.Second, 5*time.Second)
 	h.set(slow(least, most))
 	began2 := time.Now()
 	c := s.gather(homes, habits{
 		size: 600, pause: 2 * time.Millisecond, leaving: 0.02, away: 300 * time.Millisecond, liveOnes: 0.2,
 		failing: fails.Load,
 	}, u.seed)
-	time.Sleep(budget(2500*time.Millisecond, 12*time.Second))
-	h.set(slow(budget(2*time.Second, 5*time.Second), budget(2*time.Second, 5*time.Second)))
-	time.Sleep(budget(time.Second, 3*time.Second))
+	time.Sleep(budget(1500*time.Millisecond, 12*time.Second))
+	h.set(slow(pause, pause))
+	time.Sleep(budget(500*time.Millisecond, 3*time.Second))
 	h.set(slow(least, most))
-	time.Sleep(budget(2*time.Second, 5*time.Second))
+	time.Sleep(budget(1500*time.Millisecond, 5*time.Second))
 	sumSlow, _ := s.book.audit()
 	took := time.Since(began2)
 	waits := h.held.Load()
@@ -222,7 +223,7 @@ func playBadDisk(t *testing.T, u *suite) {
 		t.Errorf("only %d messages were accepted in %d waits for the disk, two a commit: they do not share them", sumSlow.accepted, waits)
 	}
 	report("slow disk", began, "%d waits of %v to %v and one of %v, a kill in the middle; %d messages accepted, %.0f a wait, %.0f/s; bystanders: live %v, login (two waits) %v",
-		waits, least, most, budget(2*time.Second, 5*time.Second), sumSlow.accepted, float64(sumSlow.accepted)/float64(waits), float64(sumSlow.accepted)/took.Seconds(), live, login)
+		waits, least, most, pause, sumSlow.accepted, float64(sumSlow.accepted)/float64(waits), float64(sumSlow.accepted)/took.Seconds(), live, login)
 
 	began = time.Now()
 	notReady := 0

@@ -62,6 +62,9 @@ func playFlood(t *testing.T, u *suite) {
 	if n := f.accepted.Load(); n > 2*30 {
 		t.Errorf("%d connections were accepted from one address, more than two windows of 30", n)
 	}
+	if n := f.broken.Load(); n > 0 {
+		t.Errorf("%d connections were neither accepted nor refused", n)
+	}
 	if f.refused.Load() == 0 {
 		t.Error("the flood was never refused")
 	}
@@ -90,6 +93,7 @@ func (s *stage) wantTimeout(w *wire) bool {
 	for {
 		f, err := w.readFrame()
 		if err != nil {
+			w.abort()
 			return told && closedWith(err, ws.StatusCode(gateway.ClosePolicy))
 		}
 		told = told || f.GetAuthError().GetCode() == "challenge_timeout"

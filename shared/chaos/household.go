@@ -168,6 +168,22 @@ func (h *household) usedUp(ctx context.Context, token skaldclient.PairingToken) 
 	return nil
 }
 
+// live goes on, round after round, until stop is closed and the last round is
+// finished; then it goes home.
+func (h *household) live(stop <-chan struct{}) {
+	for ctx := h.s.t.Context(); ; {
+		select {
+		case <-stop:
+			h.goHome()
+			return
+		default:
+		}
+		if !h.round(ctx) {
+			return
+		}
+	}
+}
+
 // goHome ends everything in order: the phone that stays gets what is left for it.
 func (h *household) goHome() {
 	h.s.t.Helper()

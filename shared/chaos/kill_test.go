@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"context"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -22,18 +21,11 @@ func playKill(t *testing.T, u *suite) {
 	}, u.seed)
 
 	changing := s.households(budget(2, 4), 300)
-	ctx, end := context.WithCancel(t.Context())
+	stop := make(chan struct{})
 	var running sync.WaitGroup
 	for _, h := range changing {
-		running.Go(func() {
-			for h.round(ctx) {
-			}
-		})
+		running.Go(func() { h.live(stop) })
 	}
-	t.Cleanup(func() {
-		end()
-		running.Wait()
-	})
 
 	var slowest time.Duration
 	kills := budget(18, 70)
@@ -61,16 +53,11 @@ func playKill(t *testing.T, u *suite) {
 		}
 	}
 	s.relay.awaitReady()
+	close(stop)
+	running.Wait()
 	var rounds int64
 	for _, h := range changing {
-		done := h.rounds.Load()
-		s.eventually("a household finishes a round", func() bool { return h.rounds.Load() > done })
-	}
-	end()
-	running.Wait()
-	for _, h := range changing {
 		rounds += h.rounds.Load()
-		h.goHome()
 	}
 	c.hush()
 	s.eventually("everybody comes back", c.allHere)

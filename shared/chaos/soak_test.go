@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,7 +32,7 @@ func playSoak(t *testing.T, u *suite) {
 	s.relay.serve()
 	all := s.households(8, 2000)
 	talkers := s.settle(2, 3)
-	half := budget(4*time.Second, 45*time.Second)
+	half := budget(2500*time.Millisecond, 45*time.Second)
 	s.load(all, talkers, half/4, u.seed) // everything warm
 	warm := s.measure()
 	s.load(all, talkers, half, u.seed+1)
@@ -77,20 +76,16 @@ func playSoak(t *testing.T, u *suite) {
 // load lets everybody do what they do for a while, and then leave.
 func (s *stage) load(all []*household, talkers []*home, d time.Duration, seed uint64) {
 	s.t.Helper()
-	ctx, stop := context.WithTimeout(s.t.Context(), d)
-	defer stop()
+	stop := make(chan struct{})
 	c := s.gather(talkers, habits{
 		size: 500, pause: 10 * time.Millisecond, leaving: 0.1, away: 50 * time.Millisecond, liveOnes: 0.3,
 	}, seed)
 	var running sync.WaitGroup
 	for _, h := range all {
-		running.Go(func() {
-			for ctx.Err() == nil {
-				h.round(s.t.Context())
-			}
-			h.goHome()
-		})
+		running.Go(func() { h.live(stop) })
 	}
+	time.Sleep(d)
+	close(stop)
 	running.Wait()
 	c.hush()
 	s.eventually("everybody comes back", c.allHere)

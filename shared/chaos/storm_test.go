@@ -132,6 +132,7 @@ func (s *stage) rush(members []*member) (peers []*peer, took time.Duration, trie
 					peers[i] = p
 					return
 				}
+				println(time.Since(began).String(), err.Error())
 				if !errors.Is(err, syscall.ECONNREFUSED) {
 					s.judge(m, err, nil)
 				}

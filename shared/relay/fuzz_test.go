@@ -311,4 +311,4 @@ func TestRandomStories(t *testing.T) {
 }
 
 // randomStories is how many; a constant that is good for a fraction of a second.
-const randomStories = 100
+const randomStories = 60

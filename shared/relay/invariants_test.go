@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"blindpost/shared/gateway"
 	"blindpost/shared/table"
@@ -224,3 +225,5 @@ func (c *checker) checkConn(x *Conn) {
 		c.failf("connection %s is open and waits for number %d", x.ID, x.pausedAt)
 	}
 }
+
+func nowhere() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }

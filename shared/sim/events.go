@@ -73,10 +73,11 @@ func (s *sim) connect(k *socket) {
 		Conn: k.id, Path: skald.Path, At: s.now(),
 		RemoteIP: netip.AddrFrom4([4]byte{10, 0, 0, byte(k.peer.ident.index)}),
 	}
-	t := s.start("connect", p, k, func(ctx context.Context) (any, error) {
+	t := s.task("connect", p, k)
+	s.tracef("%v begins", t)
+	t.begin(func(ctx context.Context) (any, error) {
 		return p.inst.relay.Connect(ctx, e)
 	})
-	s.tracef("%v begins", t)
 }
 
 func (s *sim) connectEnded(t *task, failed bool) {
@@ -106,30 +107,34 @@ func (s *sim) handle(k *socket) {
 	k.activeAt = s.now()
 	e.attempts++
 	p := s.handlerProcess()
-	var t *task
+	what := "frame"
 	if e.kind == upPong {
-		ev := gateway.ConfirmedEvent{Conn: k.id, Marks: slices.Clone(e.marks), At: s.now()}
-		t = s.start("confirmed", p, k, func(ctx context.Context) (any, error) {
-			return nil, p.inst.relay.Confirmed(ctx, ev)
-		})
-	} else {
-		ev := gateway.FrameEvent{Conn: k.id, Data: slices.Clone(e.data), At: s.now()}
-		if s.plan.mode == functions {
-			ev.ID = "f" + itoa(e.id)
-		}
-		t = s.start("frame", p, k, func(ctx context.Context) (any, error) {
-			return p.inst.relay.Frame(ctx, ev)
-		})
-		if m := e.msg; m != nil {
-			m.attempts++
-			if m.begun == 0 {
-				m.begun = s.steps
-			}
-			m.ended = 0
-		}
+		what = "confirmed"
 	}
+	t := s.task(what, p, k)
 	t.ev = e
 	s.tracef("%v begins: %s (attempt %d)", t, e.what, e.attempts)
+	if e.kind == upPong {
+		ev := gateway.ConfirmedEvent{Conn: k.id, Marks: slices.Clone(e.marks), At: s.now()}
+		t.begin(func(ctx context.Context) (any, error) {
+			return nil, p.inst.relay.Confirmed(ctx, ev)
+		})
+		return
+	}
+	ev := gateway.FrameEvent{Conn: k.id, Data: slices.Clone(e.data), At: s.now()}
+	if s.plan.mode == functions {
+		ev.ID = "f" + itoa(e.id)
+	}
+	if m := e.msg; m != nil {
+		m.attempts++
+		if m.begun == 0 {
+			m.begun = s.steps
+		}
+		m.ended = 0
+	}
+	t.begin(func(ctx context.Context) (any, error) {
+		return p.inst.relay.Frame(ctx, ev)
+	})
 }
 
 func (s *sim) eventEnded(t *task, failed bool) {
@@ -181,19 +186,21 @@ func (s *sim) pong(k *socket) {
 func (s *sim) disconnect(k *socket) {
 	p := s.handlerProcess()
 	ev := gateway.DisconnectEvent{Conn: k.id, Code: gateway.CloseAbnormal, At: s.now()}
-	t := s.start("disconnect", p, k, func(ctx context.Context) (any, error) {
+	t := s.task("disconnect", p, k)
+	s.tracef("%v begins", t)
+	t.begin(func(ctx context.Context) (any, error) {
 		return nil, p.inst.relay.Disconnect(ctx, ev)
 	})
-	s.tracef("%v begins", t)
 }
 
 func (s *sim) sweep() {
 	s.sweepDue = false
 	p := s.handlerProcess()
-	t := s.start("sweep", p, nil, func(ctx context.Context) (any, error) {
+	t := s.task("sweep", p, nil)
+	s.tracef("%v begins", t)
+	t.begin(func(ctx context.Context) (any, error) {
 		return nil, p.inst.relay.Sweep(ctx)
 	})
-	s.tracef("%v begins", t)
 }
 
 // letTimePass lets seconds pass, or days if nobody is at work: no handler runs

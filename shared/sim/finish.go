@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"testing/synctest"
 	"time"
 
 	"blindpost/shared/table"
@@ -44,7 +43,7 @@ func (s *sim) settle() {
 			}
 		}
 	}
-	synctest.Wait()
+	s.pause()
 }
 
 // maxSettle bounds how much a calm world may do before it is at rest.
@@ -275,7 +274,11 @@ func (s *sim) everybodyLeaves() {
 		}
 	}
 	s.rest()
-	for range 3 {
+	weeks := 3
+	if s.setBack {
+		weeks = 12 // what was due by the clock that was ahead comes later
+	}
+	for range weeks {
 		if s.failure != nil {
 			return
 		}

@@ -311,4 +311,8 @@ func (f frontOf) Stat(ctx context.Context, c gateway.Conn) (gateway.Stat, error)
 	return f.inst.sim.front.Stat(ctx, c)
 }
 
-func (f frontOf) Gone(c gateway.Conn) bool { return f.inst.sim.front.Gone(c) }
+func (f frontOf) Gone(c gateway.Conn) bool {
+	f.inst.sim.mu.Lock()
+	defer f.inst.sim.mu.Unlock()
+	return f.inst.sim.front.Gone(c)
+}

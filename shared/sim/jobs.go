@@ -71,10 +71,12 @@ func (s *sim) runJob(j *job) {
 	p := s.handlerProcess()
 	run := j.Job
 	run.Attempt = j.attempt
-	j.busy = s.start("job", p, nil, func(ctx context.Context) (any, error) {
+	t := s.task("job", p, nil)
+	j.busy, t.job = t, j
+	s.tracef("%v begins", t)
+	t.begin(func(ctx context.Context) (any, error) {
 		return nil, p.inst.relay.Job(ctx, run)
 	})
-	j.busy.job = j
 }
 
 // jobEnded is called when a run of a job is over.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"sync"
-	"testing/synctest"
 	"time"
 
 	"blindpost/shared/dialect/skald"
@@ -66,6 +65,8 @@ func newInstance() *instance {
 		Log: slog.New(&logWatch{inst: in}),
 		Now: func() time.Time { return in.sim.now() }, Random: in,
 		NewID: func() string {
+			in.sim.mu.Lock()
+			defer in.sim.mu.Unlock()
 			in.sim.ids++
 			return fmt.Sprintf("id%d", in.sim.ids)
 		},
@@ -83,6 +84,8 @@ func (in *instance) Read(b []byte) (int, error) {
 	if len(b) != 32 {
 		return 0, errors.New("the simulation knows only challenges")
 	}
+	in.sim.mu.Lock()
+	defer in.sim.mu.Unlock()
 	in.sim.nonces++
 	return copy(b, challenge(in.sim.nonces)), nil
 }
@@ -203,7 +206,7 @@ func (s *sim) crash() {
 func (s *sim) recover() {
 	quick := s.quick
 	s.quick = true
-	s.start("recover", s.proc, nil, func(ctx context.Context) (any, error) {
+	s.task("recover", s.proc, nil).begin(func(ctx context.Context) (any, error) {
 		recovery := s.proc.inst.relay.NewRecovery(true)
 		for _, ns := range s.spaces {
 			items, err := table.QueryAll(ctx, s.table, table.Query{Partition: groupPrefix + ns.group})
@@ -218,7 +221,7 @@ func (s *sim) recover() {
 		}
 		return nil, recovery.Finish(ctx)
 	})
-	synctest.Wait()
+	s.pause()
 	s.reap()
 	s.quick = quick
 }
@@ -238,6 +241,8 @@ func (w *logWatch) Handle(_ context.Context, r slog.Record) error {
 		text += " " + a.String()
 		return true
 	})
+	w.inst.sim.mu.Lock()
+	defer w.inst.sim.mu.Unlock()
 	w.inst.sim.watchText("log record", text)
 	return nil
 }

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"testing/synctest"
 	"time"
 )
 
@@ -45,7 +44,7 @@ func (s *sim) fault(permille int) bool {
 
 // turn lets one thing happen.
 func (s *sim) turn() bool {
-	synctest.Wait()
+	s.pause()
 	s.reap()
 	if s.failure != nil {
 		return false
@@ -56,7 +55,7 @@ func (s *sim) turn() bool {
 	}
 	s.steps++
 	s.do(c)
-	synctest.Wait()
+	s.pause()
 	s.reap()
 	return true
 }
@@ -150,7 +149,7 @@ func (s *sim) chooseLater() (choice, bool) {
 		return choice{}, false
 	}
 	s.wait(time.Second)
-	synctest.Wait()
+	s.pause()
 	s.reap()
 	c, ok := s.choose()
 	s.waited = 0
@@ -177,7 +176,6 @@ func (s *sim) do(c choice) {
 		s.disconnect(c.sock)
 	case doJob:
 		s.runJob(c.job)
-		s.tracef("%v begins", c.job.busy)
 	case doPeer:
 		c.peer.act()
 	case doWait:
@@ -210,7 +208,7 @@ func (s *sim) releaseTask(t *task) {
 		if v == doAndDie {
 			t.parked = false
 			t.release <- v
-			synctest.Wait()
+			s.pause()
 		}
 		s.crash()
 		return
@@ -222,7 +220,7 @@ func (s *sim) releaseTask(t *task) {
 		}
 		t.parked = false
 		t.release <- v
-		synctest.Wait()
+		s.pause()
 		t.proc.kill()
 		s.blame(t)
 		return
@@ -230,7 +228,7 @@ func (s *sim) releaseTask(t *task) {
 	t.parked = false
 	t.release <- v
 	if v == doAndFail {
-		synctest.Wait()
+		s.pause()
 		s.blame(t)
 	}
 }

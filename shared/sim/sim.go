@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"testing/synctest"
 	"time"
@@ -46,6 +47,10 @@ type sim struct {
 	peers    []*peer
 	messages []*message
 	ghost    ghost
+
+	// mu is held by whoever is at work: by the scheduler but for its waits, and
+	// then by one task at a time.
+	mu sync.Mutex
 
 	// The scheduler.
 	steps     int
@@ -115,8 +120,17 @@ func (s *sim) now() time.Time { return time.Unix(0, s.clock.Load()).UTC() }
 // wait lets time pass. Every other goroutine of the bubble is blocked, so it
 // takes none.
 func (s *sim) wait(d time.Duration) {
+	s.mu.Unlock()
 	time.Sleep(d)
+	s.mu.Lock()
 	s.tick()
+}
+
+// pause waits until every task waits for something.
+func (s *sim) pause() {
+	s.mu.Unlock()
+	synctest.Wait()
+	s.mu.Lock()
 }
 
 // violate records the first property that does not hold.
@@ -146,6 +160,8 @@ func (s *sim) note(kind choiceKind, id int, v verdict) {
 
 // run is a whole schedule, inside a bubble.
 func (s *sim) run() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err := s.open(); err != nil {
 		s.violate("storage", "failed to open the table: %v", err)
 		return
@@ -181,7 +197,7 @@ func (s *sim) shutDown() {
 // killParked stops the waiting tasks of dead processes where they are.
 func (s *sim) killParked() {
 	for {
-		synctest.Wait()
+		s.pause()
 		again := false
 		for _, t := range s.tasks {
 			if t.parked && t.proc.dead {

@@ -112,15 +112,16 @@ func taskOf(ctx context.Context) *task {
 // step waits until the scheduler lets the operation happen.
 func (t *task) step(o op, do func() error) error {
 	s := t.sim
-	if t.proc.dead {
+	s.mu.Lock()
+	dead, quick := t.proc.dead, s.quick
+	t.op, t.parked = o, !quick
+	s.mu.Unlock()
+	if dead {
 		runtime.Goexit()
 	}
-	if s.quick {
-		t.op = o
+	if quick {
 		return t.perform(run, do)
 	}
-	t.op = o
-	t.parked = true
 	v := <-t.release
 	switch v {
 	case fail:
@@ -139,7 +140,10 @@ func (t *task) step(o op, do func() error) error {
 	return t.perform(v, do)
 }
 
+// perform does an operation. The scheduler is waiting meanwhile.
 func (t *task) perform(v verdict, do func() error) error {
+	t.sim.mu.Lock()
+	defer t.sim.mu.Unlock()
 	t.sim.slowPost = v == vanish
 	t.sim.watch(t)
 	err := do()
@@ -148,8 +152,8 @@ func (t *task) perform(v verdict, do func() error) error {
 	return err
 }
 
-// start runs a handler as a task.
-func (s *sim) start(what string, proc *process, sock *socket, fn func(ctx context.Context) (any, error)) *task {
+// task makes the task that is to run a handler; begin starts it.
+func (s *sim) task(what string, proc *process, sock *socket) *task {
 	s.taskCount++
 	t := &task{
 		sim: s, id: s.taskCount, what: what, proc: proc, sock: sock,
@@ -161,20 +165,24 @@ func (s *sim) start(what string, proc *process, sock *socket, fn func(ctx contex
 	if sock != nil && what != "job" {
 		sock.busy = t
 	}
-	return t.go_(fn)
+	return t
 }
 
-func (t *task) go_(fn func(ctx context.Context) (any, error)) *task {
+// begin starts the handler. From here on the task must not be touched before the
+// scheduler has waited for it.
+func (t *task) begin(fn func(ctx context.Context) (any, error)) {
 	go func() {
 		ended := false
+		var result any
+		var err error
 		defer func() {
-			t.killed = !ended
-			t.done = true
+			t.sim.mu.Lock()
+			defer t.sim.mu.Unlock()
+			t.result, t.err, t.killed, t.done = result, err, !ended, true
 		}()
-		t.result, t.err = fn(t.ctx)
+		result, err = fn(t.ctx)
 		ended = true
 	}()
-	return t
 }
 
 func (t *task) String() string {

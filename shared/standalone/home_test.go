@@ -179,6 +179,13 @@ func (p *peer) wantOffline(m *member) {
 	p.wantPresence(m, skaldpb.Status_STATUS_OFFLINE)
 }
 
+func (p *peer) wantPeerOffline(m *member) {
+	p.w.t.Helper()
+	if f := p.want("PeerOffline"); !bytes.Equal(f.GetPeerOffline().GetPeer(), m.key) {
+		p.w.t.Fatalf("%s got %s, want PeerOffline", p.name, describe(f))
+	}
+}
+
 // askPresence returns who is online, as a set of keys.
 func (p *peer) askPresence() map[string]bool {
 	p.w.t.Helper()

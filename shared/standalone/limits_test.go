@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"blindpost/shared/dialect/skald/skaldpb"
+	"blindpost/shared/gateway"
 )
 
 // New limits are in force at once, for connections that are open as well.
@@ -85,12 +86,13 @@ func TestSetLimits(t *testing.T) {
 			set(func(l *Limits) { l.Skald.MaxFrame, l.Skald.MaxLiveFrame = 1000, 2000 })
 			agent.post(h.phones[0], w.parcel(1000))
 			agent.wantError("payload_too_large")
-			agent.post(h.phones[0], live(w, 2000))
-			agent.wantError("payload_too_large")
 			ms := []parcel{w.parcel(900), live(w, 1900)}
 			agent.post(h.phones[0], ms[0])
 			agent.post(h.phones[0], ms[1])
 			phone.wantMessages(h.agent, ms...)
+			agent.post(h.phones[0], live(w, 2000)) // more than any frame may have
+			agent.wantError("payload_too_large")
+			agent.wantEnd(gateway.CloseTooLarge)
 		}},
 		{"larger frames", func(w *world, h *home, agent, phone *peer, set func(func(*Limits))) {
 			set(func(l *Limits) { l.Skald.MaxFrame, l.Skald.MaxLiveFrame = 128<<10, 1<<20 })

@@ -30,9 +30,7 @@ func TestCrash_StaleConnections(t *testing.T) {
 		live := w.parcel(10)
 		live.live = true
 		agent.post(a, live)
-		if f := agent.want("PeerOffline"); string(f.GetPeerOffline().GetPeer()) != string(a.key) {
-			t.Errorf("got %s, want PeerOffline", describe(f))
-		}
+		agent.wantPeerOffline(a)
 		w.pushes.take()
 		stored := w.parcel(10)
 		agent.post(a, stored)

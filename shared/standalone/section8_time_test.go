@@ -69,3 +69,24 @@ func TestSection8_FramesKeepAlive(t *testing.T) {
 		agent.wantEnd(gateway.CloseGoingAway)
 	})
 }
+
+// A peer that reads slowly is not silent: pongs come late, behind what it has to
+// read first, but it takes what it is sent all the time.
+func TestSection8_SlowReaderIsNotSilent(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		h, agent := w.homeWith(1)
+		phone := h.phones[0].connect(line{pace: pace{16 << 10, time.Second}})
+		agent.wantOnline(h.phones[0])
+		ms := w.parcels(7, 500_000)
+		for i := range ms {
+			ms[i].live = true
+			agent.post(h.phones[0], ms[i])
+		}
+		agent.wantNothing()
+		w.sleep(7 * 500_000 / (16 << 10) * time.Second)
+		phone.wantMessages(h.agent, ms...)
+		w.sleep(time.Hour)
+		phone.wantNothing()
+		agent.wantNothing()
+	})
+}

@@ -238,7 +238,7 @@ func testGoneWaitsForDisconnect(s *suite) {
 func testFirstWords(s *suite) {
 	s.rec.OnConnect = func(ctx context.Context, e gateway.ConnectEvent) (gateway.ConnectResult, error) {
 		go func() {
-			for {
+			for !s.FirstByJob {
 				_, err := s.Front.Post(context.WithoutCancel(ctx), e.Conn, binary("later"))
 				if err == nil {
 					return
@@ -247,9 +247,12 @@ func testFirstWords(s *suite) {
 		}()
 		return gateway.ConnectResult{First: []gateway.Message{binary("first"), {Data: []byte("second"), Text: true}}}, nil
 	}
-	p, _ := s.dial("/")
+	p, id := s.dial("/")
 	p.want(false, "first")
 	p.want(true, "second")
+	if s.FirstByJob {
+		s.post(id, binary("later"))
+	}
 	p.want(false, "later")
 }
 

@@ -43,6 +43,9 @@ type Harness struct {
 	Confirms bool
 	// Base64: binary messages travel as base64 text.
 	Base64 bool
+	// FirstByJob: a job says the first words. They come soon and in their order,
+	// but what others post meanwhile may come before.
+	FirstByJob bool
 	// MaxMessage, if not 0, is the longest message in bytes that Post takes; one
 	// more is ErrTooLarge.
 	MaxMessage int

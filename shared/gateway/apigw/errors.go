@@ -1,0 +1,63 @@
+package apigw
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
+
+	"blindpost/shared/gateway"
+)
+
+// apiError is an answer of @connections that is none of the expected ones. It
+// repeats no text of the answer.
+type apiError struct {
+	status int
+	code   string
+}
+
+func (e *apiError) Error() string {
+	if e.code == "" {
+		return fmt.Sprintf("API Gateway answered with status %d", e.status)
+	}
+	return fmt.Sprintf("API Gateway answered with status %d, %s", e.status, e.code)
+}
+
+// classify says what an error of the client means, and whether it is worth
+// another try.
+func classify(err error) (_ error, again bool) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err, false
+	}
+	var code string
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		code = api.ErrorCode()
+	}
+	var response *awshttp.ResponseError
+	status := 0
+	if errors.As(err, &response) {
+		status = response.HTTPStatusCode()
+	}
+	switch {
+	case status == http.StatusGone || code == "GoneException":
+		return gateway.ErrGone, false
+	case status == http.StatusRequestEntityTooLarge || code == "PayloadTooLargeException":
+		return gateway.ErrTooLarge, false
+	case status == http.StatusBadRequest && code == "BadRequestException":
+		// The id cannot be one. Other errors with this status are about signature
+		// and credentials, and say nothing about the connection.
+		return gateway.ErrGone, false
+	case status == http.StatusTooManyRequests || code == "LimitExceededException" || status >= 500:
+		return &apiError{status, code}, true
+	case status != 0:
+		return &apiError{status, code}, false
+	case code != "":
+		return fmt.Errorf("API Gateway answered with %s", code), false
+	default:
+		return err, true // no answer at all
+	}
+}

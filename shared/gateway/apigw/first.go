@@ -1,0 +1,110 @@
+package apigw
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/queue"
+)
+
+// JobFirst says the first words on a connection: what its Connect has put into
+// ConnectResult.First. The job may be running before $connect has returned, and
+// is then told that the connection is gone; so it tries again as long as the
+// connection is young. Its group is the connection, so that in an ordered queue
+// nothing of the connection comes before it.
+const JobFirst = "apigw.first"
+
+const (
+	// young is how long a connection may take to open.
+	young = 15 * time.Second
+	// A run of the job tries so often, with pauses that double from this one; then
+	// it leaves the rest to the queue, so as not to hold up others for long. Most
+	// often $connect returns within milliseconds.
+	firstTries    = 7
+	firstTryPause = 10 * time.Millisecond
+)
+
+var errNotOpen = errors.New("connection is not open yet")
+
+type firstBody struct {
+	Conn     gateway.Conn   `json:"c"`
+	At       int64          `json:"at"` // milliseconds
+	Messages []firstMessage `json:"m"`
+}
+
+type firstMessage struct {
+	Data []byte `json:"d"`
+	Text bool   `json:"t,omitempty"`
+}
+
+func (a *Adapter) sendFirst(ctx context.Context, c gateway.Conn, at time.Time, first []gateway.Message) error {
+	b := firstBody{Conn: c, At: at.UnixMilli()}
+	for _, m := range first {
+		b.Messages = append(b.Messages, firstMessage{Data: m.Data, Text: m.Text})
+	}
+	body, err := json.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("failed to encode the first words: %w", err)
+	}
+	if err := a.o.Queue.Send(ctx, queue.Job{Kind: JobFirst, Group: string(c), Body: body}); err != nil {
+		return fmt.Errorf("failed to send the first words: %w", err)
+	}
+	return nil
+}
+
+// Job wraps the handler of a queue: it runs the jobs of the adapter and gives the
+// others to next.
+func (a *Adapter) Job(next queue.Handler) queue.Handler {
+	return func(ctx context.Context, j queue.Job) error {
+		if j.Kind == JobFirst {
+			return a.first(ctx, j)
+		}
+		return next(ctx, j)
+	}
+}
+
+func (a *Adapter) first(ctx context.Context, j queue.Job) error {
+	var b firstBody
+	if err := json.Unmarshal(j.Body, &b); err != nil {
+		return errors.New("failed to decode the first words")
+	}
+	if a.o.FirstWanted != nil {
+		ok, err := a.o.FirstWanted(ctx, b.Conn)
+		if err != nil || !ok {
+			return err
+		}
+	}
+	for _, m := range b.Messages {
+		gone, err := a.say(ctx, b.Conn, time.UnixMilli(b.At), gateway.Message{Data: m.Data, Text: m.Text})
+		if err != nil || gone {
+			return err
+		}
+	}
+	return nil
+}
+
+// say posts one message to a connection that may not be open yet. It reports true
+// if there is nobody any more to hear it.
+func (a *Adapter) say(ctx context.Context, c gateway.Conn, at time.Time, m gateway.Message) (gone bool, _ error) {
+	pause := firstTryPause
+	for try := 1; ; try++ {
+		_, err := a.o.Front.Post(ctx, c, m)
+		if !errors.Is(err, gateway.ErrGone) {
+			return false, err
+		}
+		if a.o.Now().Sub(at) > young {
+			return true, nil
+		}
+		if try == firstTries {
+			return false, errNotOpen
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return false, err
+		}
+		pause *= 2
+	}
+}

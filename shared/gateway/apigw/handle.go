@@ -1,0 +1,81 @@
+package apigw
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/gateway/apigw/record"
+)
+
+// Handle gives the event of a record to the handler. id names the delivery, if
+// the record has no id of its own: it is the same whenever this record comes
+// again.
+func (a *Adapter) Handle(ctx context.Context, r *record.Record, id string) error {
+	c, err := a.conn(r.ConnectionID, r.DomainName, r.Stage)
+	if err != nil {
+		return fmt.Errorf("failed to read an event: %w", err)
+	}
+	switch r.Event {
+	case record.Message:
+		return a.frame(ctx, c, r, id)
+	case record.Disconnect:
+		return a.o.Handler.Disconnect(ctx, gateway.DisconnectEvent{
+			Conn: c, Code: closeCode(r.Code), Reason: r.Reason, At: a.at(r.Time),
+		})
+	default:
+		return fmt.Errorf("failed to read an event: unknown type %.20q", r.Event)
+	}
+}
+
+func (a *Adapter) frame(ctx context.Context, c gateway.Conn, r *record.Record, id string) error {
+	text, err := r.Text()
+	if err != nil {
+		return fmt.Errorf("failed to read a frame: %w", err)
+	}
+	e := gateway.FrameEvent{Conn: c, ID: r.MessageID, At: a.at(r.Time)}
+	if e.ID == "" {
+		e.ID = id
+	}
+	e.Data, e.Text = decode(text)
+	if r.Binary && e.Text {
+		return errors.New("failed to read a frame: it is said to be base64 and is not")
+	}
+	if size := int64(len(e.Data)); a.o.MaxFrame > 0 && size > a.o.MaxFrame {
+		e.Data, e.Oversize, e.Size = nil, true, size
+	}
+	if _, err := a.o.Handler.Frame(ctx, e); err != nil {
+		return err
+	}
+	if !e.Oversize {
+		return nil
+	}
+	return a.close(ctx, c, gateway.CloseTooLarge, "the message is too large")
+}
+
+// GiveUp ends the connection of a record that cannot be handled, so that its
+// peer learns that something is missing.
+func (a *Adapter) GiveUp(ctx context.Context, r *record.Record) error {
+	c, err := a.conn(r.ConnectionID, r.DomainName, r.Stage)
+	if err != nil || r.Event != record.Message {
+		return err
+	}
+	return a.close(ctx, c, gateway.CloseInternal, "internal error")
+}
+
+func (a *Adapter) close(ctx context.Context, c gateway.Conn, code gateway.CloseCode, reason string) error {
+	if err := a.o.Front.Close(ctx, c, code, reason); err != nil && !errors.Is(err, gateway.ErrGone) {
+		return err
+	}
+	return nil
+}
+
+// closeCode is the code of a disconnect as the contract names it. API Gateway
+// says 0 or -1 where it knows none.
+func closeCode(code int64) gateway.CloseCode {
+	if code < 1000 || code > 4999 {
+		return gateway.CloseAbnormal
+	}
+	return gateway.CloseCode(code)
+}

@@ -1,0 +1,49 @@
+package apigw
+
+import (
+	"encoding/base64"
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"blindpost/shared/gateway"
+)
+
+// base64 as peers have to write it: the standard alphabet with padding.
+var encoding = base64.StdEncoding.Strict()
+
+var errNotUTF8 = errors.New("text message is not valid UTF-8")
+
+// encodedLen is how long a message is on this front.
+func encodedLen(m gateway.Message) int {
+	if m.Text {
+		return len(m.Data)
+	}
+	return encoding.EncodedLen(len(m.Data))
+}
+
+// encode makes the text that carries a message.
+func encode(m gateway.Message) ([]byte, error) {
+	if m.Text {
+		if !utf8.Valid(m.Data) {
+			return nil, errNotUTF8
+		}
+		return m.Data, nil
+	}
+	out := make([]byte, encoding.EncodedLen(len(m.Data)))
+	encoding.Encode(out, m.Data)
+	return out, nil
+}
+
+// decode finds out what a peer has sent: a binary message if its text is base64,
+// else that text. An empty message counts as text.
+func decode(text string) (data []byte, isText bool) {
+	if text == "" || strings.ContainsAny(text, "\r\n") { // the decoder would skip those
+		return []byte(text), true
+	}
+	data, err := encoding.DecodeString(text)
+	if err != nil {
+		return []byte(text), true
+	}
+	return data, false
+}
