@@ -7,7 +7,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 FUNCTIONS := connect message disconnect sweeper
 
-.PHONY: run demo test build functions race fuzz bench bench-short lint generate clean
+.PHONY: run demo test build functions race sim chaos chaos-short fuzz bench bench-short lint generate clean
 
 run: build ## start the relay on its embedded default
 	$(BIN) serve
@@ -29,7 +29,19 @@ functions: ## the four Lambda binaries
 	done
 
 race: ## the concurrent packages under the race detector
-	$(GO) test -race -timeout 20m ./shared/...
+	$(GO) test -race -short -timeout 25m ./shared/...
+
+SEEDS ?= 100000
+START ?= 1
+sim: ## SEEDS schedules from START on, or the one of SEED=n with its trace; TABLE=bolt over a file
+	SEED=$(SEED) SEEDS=$(SEEDS) START=$(START) TABLE=$(TABLE) \
+	  $(GO) test ./shared/sim -run '^TestSimulation$$' -count=1 -timeout 0 -v
+
+chaos: ## real faults on the real binary, at most five minutes
+	$(GO) test ./shared/chaos -run '^TestChaos$$' -count=1 -timeout 10m -v -chaos
+
+chaos-short:
+	$(GO) test ./shared/chaos -run '^TestChaos$$' -count=1 -timeout 10m -v -chaos -short
 
 FUZZTIME ?= 10s
 fuzz: ## each fuzz target for FUZZTIME

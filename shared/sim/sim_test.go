@@ -67,7 +67,7 @@ func wantAllHold(t *testing.T, o Options) {
 }
 
 func TestSimulation(t *testing.T) {
-	o := Options{Start: env("START", 1), Seeds: env("SEEDS", 2000), Store: chosenStore()}
+	o := Options{Start: env("START", 1), Seeds: env("SEEDS", 2000/slowdown), Store: chosenStore()}
 	if seed := env("SEED", 0); seed != 0 {
 		lines, f := Print(t, seed, o)
 		t.Logf("seed %d: %v\n%s", seed, drawPlan(seed), strings.Join(lines, "\n"))
@@ -85,7 +85,7 @@ func TestSimulationOverBolt(t *testing.T) {
 	if os.Getenv("SEED") != "" || os.Getenv("SEEDS") != "" {
 		t.Skip("one run over one table was asked for")
 	}
-	wantAllHold(t, Options{Start: 1, Seeds: 100, Store: boltStore()})
+	wantAllHold(t, Options{Start: 1, Seeds: 100 / slowdown, Store: boltStore()})
 }
 
 // A seed is a schedule: it runs in the same way again, also over another table.
@@ -93,7 +93,7 @@ func TestASeedIsASchedule(t *testing.T) {
 	if os.Getenv("SEED") != "" || os.Getenv("SEEDS") != "" {
 		t.Skip("one run over one table was asked for")
 	}
-	for seed := uint64(1); seed <= 60; seed++ {
+	for seed := uint64(1); seed <= 60/slowdown; seed++ {
 		first := one(t, seed, &Options{Store: Mem()}, nil)
 		again := one(t, seed, &Options{Store: Mem()}, &trace{})
 		if first.hash != again.hash || first.counts != again.counts {
