@@ -74,10 +74,9 @@ func later(m *Member, now time.Time) time.Time {
 // Sweep does what is due: it looks at groups whose expiry may have come. What it
 // costs depends on what is due, not on what there is.
 func (r *Relay) Sweep(ctx context.Context) error {
+	q := table.Query{Partition: duePartition, Before: dueSort(r.now()) + "0", Limit: 100}
 	for {
-		p, err := r.table.Query(ctx, table.Query{
-			Partition: duePartition, Before: dueSort(r.now()) + "0", Limit: 100,
-		})
+		p, err := r.table.Query(ctx, q)
 		if err != nil {
 			return fmt.Errorf("failed to read what is due: %w", err)
 		}
@@ -89,6 +88,7 @@ func (r *Relay) Sweep(ctx context.Context) error {
 		if !p.More {
 			return nil
 		}
+		q.After = p.Next
 	}
 }
 

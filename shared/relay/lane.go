@@ -162,23 +162,33 @@ func (m *Member) ifConn() table.Cond {
 	return table.IfEqual("conn", table.String(string(m.Conn)))
 }
 
-// readLane reads entries after a number, at most limit.
-func (r *Relay) readLane(ctx context.Context, lane string, after int64, limit int) ([]*entry, bool, error) {
-	p, err := r.table.Query(ctx, table.Query{
-		Partition: lanePartition(lane), After: laneSort(after), Limit: limit,
-	})
-	if err != nil {
-		return nil, false, fmt.Errorf("failed to read a lane: %w", err)
+// readLane reads entries after a number, at most limit. None means that there are
+// none: a page can be empty because all of it has expired, with more behind it.
+func (r *Relay) readLane(ctx context.Context, lane string, after int64, limit int) ([]*entry, error) {
+	q := table.Query{Partition: lanePartition(lane), After: laneSort(after), Limit: limit}
+	for {
+		p, err := r.table.Query(ctx, q)
+		if err != nil {
+			return nil, fmt.Errorf("failed to read a lane: %w", err)
+		}
+		if len(p.Items) == 0 && p.More {
+			q.After = p.Next
+			continue
+		}
+		return entriesFrom(p.Items)
 	}
-	out := make([]*entry, 0, len(p.Items))
-	for _, it := range p.Items {
+}
+
+func entriesFrom(items []table.Item) ([]*entry, error) {
+	out := make([]*entry, 0, len(items))
+	for _, it := range items {
 		e, err := entryFrom(it)
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		out = append(out, e)
 	}
-	return out, p.More, nil
+	return out, nil
 }
 
 // confirm takes confirmed entries out of a lane. What is already gone is
@@ -325,13 +335,5 @@ func (r *Relay) readAll(ctx context.Context, lane string) ([]*entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("failed to read a lane: %w", err)
 	}
-	out := make([]*entry, 0, len(items))
-	for _, it := range items {
-		e, err := entryFrom(it)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, e)
-	}
-	return out, nil
+	return entriesFrom(items)
 }

@@ -14,6 +14,7 @@ type play struct {
 	*stage
 	tape  []byte
 	token []byte // of the window that was opened last
+	bulk  int    // bytes of messages so far
 }
 
 // next reads a byte, 0 after the end.
@@ -61,8 +62,11 @@ const (
 	steps
 )
 
-// maxConns bounds the work for one story.
-const maxConns = 40
+// Bounds of the work for one story.
+const (
+	maxConns = 40
+	maxBulk  = 12 << 20 // bytes; a message counts for at least 8 KB
+)
 
 func (p *play) run() {
 	if p.next()%4 == 3 {
@@ -110,6 +114,9 @@ func (p *play) step() {
 		l := p.line()
 		x := p.next()
 		for range 1 + p.pick(80) {
+			if p.bulk > maxBulk {
+				return
+			}
 			p.send(l, p.message(actors[x%3].pub, int(x/3)%4, x/12%4 == 3))
 		}
 	case stepConfirm:
@@ -155,6 +162,7 @@ func (p *play) send(l *line, f *skaldpb.RelayFrame) { p.frame(l, marshal(f), fal
 func (p *play) message(to []byte, size int, live bool) *skaldpb.RelayFrame {
 	ciphertext := bytes.Repeat([]byte{0xa5}, []int{4, 40, 4000, 60_000}[size])
 	_, _ = p.random.Read(ciphertext[:min(len(ciphertext), 40)])
+	p.bulk += max(len(ciphertext), 8<<10)
 	p.label(ciphertext)
 	p.secret(ciphertext[:min(len(ciphertext), 40)])
 	return message(to, ciphertext, live)

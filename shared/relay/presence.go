@@ -133,7 +133,7 @@ func (r *Relay) leave(ctx context.Context, group, key string, id gateway.Conn) e
 		// What was posted and never confirmed is still in the lane.
 		r.wake(ctx, group, key, m.tail)
 	}
-	return r.Announce(ctx, group, key)
+	return r.announceChange(ctx, group, key, m)
 }
 
 // dropTransients empties the lane of m from entries bound to the connection that
@@ -161,11 +161,16 @@ func (r *Relay) dropTransients(ctx context.Context, m *Member) error {
 // changed meanwhile, so that the last word is true. The caller holds the
 // member; then it does not change.
 func (r *Relay) Announce(ctx context.Context, group, key string) error {
+	return r.announceChange(ctx, group, key, nil)
+}
+
+// announceChange is Announce for a member that the others know as told, nil if
+// they know nothing of it.
+func (r *Relay) announceChange(ctx context.Context, group, key string, told *Member) error {
 	d := r.dialectOfGroup(group)
 	if d == nil {
 		return nil
 	}
-	var told *Member // as the others know it; nil before the first word
 	for range maxTries {
 		m, err := r.GetMember(ctx, group, key)
 		if err != nil {
@@ -174,7 +179,7 @@ func (r *Relay) Announce(ctx context.Context, group, key string) error {
 		switch {
 		case m == nil && (told == nil || told.Conn == ""):
 			return nil
-		case m == nil: // removed since we said that it is online
+		case m == nil: // removed since it was known as online
 			m = told
 			m.Conn = ""
 		case told != nil && (m.Conn != "") == (told.Conn != ""):

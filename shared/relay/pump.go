@@ -52,7 +52,7 @@ func (r *Relay) pump(ctx context.Context, c *Conn) error {
 		if m.connState == connOpen {
 			return nil
 		}
-		entries, _, err := r.readLane(ctx, m.Lane, c.posted, pumpFrames-frames)
+		entries, err := r.readLane(ctx, m.Lane, c.posted, pumpFrames-frames)
 		if err != nil {
 			return err
 		}

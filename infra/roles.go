@@ -1,0 +1,117 @@
+//go:build cdk
+
+package main
+
+import (
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+)
+
+// permission allows actions on resources. They are written out, because the
+// grant methods of the CDK give more than is needed.
+type permission struct {
+	actions   []string
+	resources []string
+}
+
+var (
+	tableRead  = []string{"dynamodb:GetItem", "dynamodb:Query"}
+	tableWrite = []string{"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"}
+	// receive is what Lambda needs to read a queue on behalf of a function.
+	receive = []string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes"}
+)
+
+// permissions is what one function may do, beyond writing its own log.
+func (r *relay) permissions(name string) []permission {
+	table, ingress, jobs := *r.table.TableArn(), *r.queues.ingress.QueueArn(), *r.queues.jobs.QueueArn()
+	all := append(append([]string{}, tableRead...), tableWrite...)
+	switch name {
+	case "connect":
+		p := []permission{
+			{[]string{"dynamodb:PutItem", "dynamodb:UpdateItem"}, []string{table}},
+			{[]string{"sqs:SendMessage"}, []string{ingress, jobs}},
+		}
+		if r.origin != nil {
+			p = append(p, permission{[]string{"secretsmanager:GetSecretValue"}, []string{*r.origin.SecretArn()}})
+		}
+		return p
+	case "message":
+		return []permission{
+			{all, []string{table}},
+			{[]string{"execute-api:ManageConnections"}, r.connections("POST", "DELETE")},
+			{receive, []string{ingress}},
+			{[]string{"sqs:SendMessage"}, []string{ingress, jobs}},
+		}
+	case "disconnect":
+		return []permission{{[]string{"sqs:SendMessage"}, []string{ingress}}}
+	default: // sweeper
+		p := []permission{
+			{all, []string{table}},
+			{[]string{"execute-api:ManageConnections"}, r.connections("POST", "DELETE", "GET")},
+			{receive, []string{jobs}},
+			{[]string{"sqs:SendMessage"}, []string{ingress, jobs}},
+		}
+		return append(p, r.pushPermissions()...)
+	}
+}
+
+// pushPermissions is for one platform application or two.
+func (r *relay) pushPermissions() []permission {
+	var apps, endpoints []string
+	for _, app := range []string{r.settings.snsIOS, r.settings.snsAndroid} {
+		if app != "" {
+			apps = append(apps, app)
+			endpoints = append(endpoints, strings.Replace(app, ":app/", ":endpoint/", 1)+"/*")
+		}
+	}
+	if apps == nil {
+		return nil
+	}
+	return []permission{
+		{[]string{"sns:CreatePlatformEndpoint"}, apps},
+		{[]string{"sns:Publish", "sns:GetEndpointAttributes", "sns:SetEndpointAttributes", "sns:DeleteEndpoint"}, endpoints},
+	}
+}
+
+// connections is any connection of the API, for some methods of @connections.
+func (r *relay) connections(methods ...string) []string {
+	var arns []string
+	for _, m := range methods {
+		arns = append(arns, r.arn("execute-api", *r.api.ApiId()+"/"+stageName+"/"+m+"/@connections/*"))
+	}
+	return arns
+}
+
+// newRole puts the policy into the role itself: then it is there before anything
+// uses the role, and nothing is attached later unseen.
+func (r *relay) newRole(name, id string, log awslogs.LogGroup) awsiam.Role {
+	p := append(r.permissions(name), permission{
+		[]string{"logs:CreateLogStream", "logs:PutLogEvents"}, []string{*log.LogGroupArn()},
+	})
+	return awsiam.NewRole(r.Stack, str(id+"Role"), &awsiam.RoleProps{
+		Description:    str("Blindpost: functions/" + name),
+		AssumedBy:      awsiam.NewServicePrincipal(str("lambda.amazonaws.com"), nil),
+		InlinePolicies: &map[string]awsiam.PolicyDocument{"permissions": document(p)},
+	})
+}
+
+func document(permissions []permission) awsiam.PolicyDocument {
+	var statements []awsiam.PolicyStatement
+	for _, p := range permissions {
+		statements = append(statements, awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+			Actions:   strs(p.actions),
+			Resources: strs(p.resources),
+		}))
+	}
+	return awsiam.NewPolicyDocument(&awsiam.PolicyDocumentProps{Statements: &statements})
+}
+
+func strs(in []string) *[]*string {
+	out := make([]*string, len(in))
+	for i := range in {
+		out[i] = &in[i]
+	}
+	return &out
+}

@@ -1,0 +1,79 @@
+//go:build cdk
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigatewayv2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// relay is all of one deployment, in the order in which it is made.
+type relay struct {
+	awscdk.Stack
+	settings *settings
+
+	table     awsdynamodb.Table
+	queues    *queues
+	api       awsapigatewayv2.WebSocketApi
+	origin    *originSecret // nil without the edge
+	functions map[string]*function
+}
+
+// newStack makes the stack below scope. It belongs to no account and no region
+// before it is deployed, so that it can be made without either.
+func newStack(scope constructs.Construct, s *settings, code codeSource) awscdk.Stack {
+	stack := awscdk.NewStack(scope, str(s.stackName), &awscdk.StackProps{
+		Description: str("Blindpost, a relay that cannot read what it carries"),
+	})
+	r := &relay{Stack: stack, settings: s}
+	r.table = newTable(stack, s)
+	r.queues = newQueues(stack)
+	r.api = newAPI(stack)
+	if s.edge {
+		r.origin = newOriginSecret(stack)
+	}
+	r.newFunctions(code)
+	r.newEvents()
+	r.newRoutes()
+	stage := r.newStage()
+	r.output("ApiUrl", "WebSocket address of API Gateway itself", r.apiURL())
+	r.newFront(stage)
+	if s.alarms {
+		r.newAlarms()
+	}
+	if s.dashboard {
+		r.newDashboard()
+	}
+	r.output("CallbackUrl", "where the functions post to connections", r.callbackURL())
+	r.output("TableName", "the DynamoDB table", *r.table.TableName())
+	r.output("IngressDeadLettersUrl", "frames and disconnects that could not be handled", *r.queues.ingressDead.QueueUrl())
+	r.output("JobsDeadLettersUrl", "jobs that could not be done", *r.queues.jobsDead.QueueUrl())
+	r.suppressFindings()
+	return stack
+}
+
+func (r *relay) output(id, description, value string) {
+	awscdk.NewCfnOutput(r.Stack, str(id), &awscdk.CfnOutputProps{Description: str(description), Value: str(value)})
+}
+
+// arn is an ARN of this account in this region.
+func (r *relay) arn(service, resource string) string {
+	return fmt.Sprintf("arn:%s:%s:%s:%s:%s", *r.Partition(), service, *r.Region(), *r.Account(), resource)
+}
+
+// newLogGroup makes a log group that goes with the stack. Logs are encrypted by
+// CloudWatch's own key.
+func (r *relay) newLogGroup(scope constructs.Construct, id string) awslogs.LogGroup {
+	return awslogs.NewLogGroup(scope, str(id), &awslogs.LogGroupProps{
+		Retention:     r.settings.logRetention,
+		RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
+	})
+}
+
+func str(s string) *string { return jsii.String(s) }

@@ -1,0 +1,33 @@
+//go:build cdk
+
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
+	"github.com/aws/jsii-runtime-go"
+
+	"blindpost/shared/table/dynamo/layout"
+)
+
+// newTable makes the one table, as shared/table/dynamo wants it. It is paid by the
+// request and encrypted with the key that DynamoDB owns, which costs nothing.
+//
+// A protected table cannot be deleted, and stays when the stack goes.
+func newTable(stack awscdk.Stack, s *settings) awsdynamodb.Table {
+	removal := awscdk.RemovalPolicy_DESTROY
+	if s.deletionProtection {
+		removal = awscdk.RemovalPolicy_RETAIN
+	}
+	return awsdynamodb.NewTable(stack, str("Table"), &awsdynamodb.TableProps{
+		PartitionKey:        &awsdynamodb.Attribute{Name: str(layout.Partition), Type: awsdynamodb.AttributeType_STRING},
+		SortKey:             &awsdynamodb.Attribute{Name: str(layout.Sort), Type: awsdynamodb.AttributeType_STRING},
+		TimeToLiveAttribute: str(layout.Expires),
+		BillingMode:         awsdynamodb.BillingMode_PAY_PER_REQUEST,
+		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{
+			PointInTimeRecoveryEnabled: jsii.Bool(s.pointInTimeRecovery),
+		},
+		DeletionProtection: jsii.Bool(s.deletionProtection),
+		RemovalPolicy:      removal,
+	})
+}

@@ -1,0 +1,119 @@
+//go:build cdk
+
+package main
+
+import (
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+)
+
+// form is what the text of a setting has to look like.
+type form struct {
+	*regexp.Regexp
+	name string
+}
+
+func newForm(name, pattern string) form {
+	return form{regexp.MustCompile(`^(?:` + pattern + `)$`), name}
+}
+
+var (
+	stackNames   = newForm("stack name", `[A-Za-z][A-Za-z0-9-]{0,127}`)
+	domains      = newForm("host name such as relay.example.org", `(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*[a-z0-9]`)
+	certificates = newForm("ARN of a certificate", `arn:[a-z-]+:acm:[a-z0-9-]+:\d{12}:certificate/[A-Za-z0-9-]+`)
+	zones        = newForm("id of a hosted zone", `Z[A-Z0-9]+`)
+	levels       = newForm("log level: debug, info, warn or error", `debug|info|warn|error`)
+	emails       = newForm("mail address", `[^@\s]+@[^@\s]+`)
+	topics       = newForm("ARN of a topic", `arn:[a-z-]+:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]+`)
+	lines        = newForm("line of at most 200 characters", `[^\p{Cc}]{1,200}`)
+
+	platformIOS     = newForm("ARN of a platform application for APNS", platformPattern("APNS|APNS_SANDBOX"))
+	platformAndroid = newForm("ARN of a platform application for GCM", platformPattern("GCM"))
+
+	sizes     = newForm("size such as 65536 or 64KiB", `\d{1,12}(?:KiB|MiB|GiB)?`)
+	counts    = newForm("whole number", `\d{1,12}`)
+	durations = newForm("time such as 90s or 2h30m", `(?:\d{1,9}(?:\.\d{1,9})?(?:ms|s|m|h))+`)
+)
+
+func platformPattern(kinds string) string {
+	return `arn:[a-z-]+:sns:[a-z0-9-]+:\d{12}:app/(?:` + kinds + `)/[A-Za-z0-9_.-]+`
+}
+
+func into(field func(*settings) *string, f form) func(*settings, string) error {
+	return func(s *settings, value string) error {
+		if !f.MatchString(value) {
+			return errors.New("is no " + f.name)
+		}
+		*field(s) = value
+		return nil
+	}
+}
+
+func flag(field func(*settings) *bool) func(*settings, string) error {
+	return func(s *settings, value string) error {
+		b, err := strconv.ParseBool(value)
+		if err != nil {
+			return errors.New("is neither true nor false")
+		}
+		*field(s) = b
+		return nil
+	}
+}
+
+func number(least, most int, set func(*settings, int)) func(*settings, string) error {
+	return func(s *settings, value string) error {
+		n, err := strconv.Atoi(value)
+		if err != nil || n < least || n > most {
+			return errors.New("is not a whole number from " + strconv.Itoa(least) + " to " + strconv.Itoa(most))
+		}
+		set(s, n)
+		return nil
+	}
+}
+
+// retentions are the times that CloudWatch offers, and that make sense here.
+var retentions = map[string]awslogs.RetentionDays{
+	"1": awslogs.RetentionDays_ONE_DAY, "3": awslogs.RetentionDays_THREE_DAYS, "5": awslogs.RetentionDays_FIVE_DAYS,
+	"7": awslogs.RetentionDays_ONE_WEEK, "14": awslogs.RetentionDays_TWO_WEEKS, "30": awslogs.RetentionDays_ONE_MONTH,
+	"60": awslogs.RetentionDays_TWO_MONTHS, "90": awslogs.RetentionDays_THREE_MONTHS, "120": awslogs.RetentionDays_FOUR_MONTHS,
+	"150": awslogs.RetentionDays_FIVE_MONTHS, "180": awslogs.RetentionDays_SIX_MONTHS, "365": awslogs.RetentionDays_ONE_YEAR,
+}
+
+func readRetention(s *settings, value string) error {
+	days, ok := retentions[value]
+	if !ok {
+		return errors.New("is none of 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365")
+	}
+	s.logRetention = days
+	return nil
+}
+
+// limit is a limit of the relay: a setting here, a flag of `blindpost serve`, and a
+// variable of the functions, by one name.
+type limit struct {
+	name string
+	form form
+}
+
+var limits = []limit{
+	{"max-frame", sizes},
+	{"max-live-frame", sizes},
+	{"challenge-timeout", durations},
+	{"mailbox-cap", counts},
+	{"message-ttl", durations},
+	{"namespace-ttl", newForm(durations.name+" or 0", durations.String()+`|0`)},
+	{"connections-per-ip", counts},
+	{"messages-per-minute", counts},
+	{"control-frames-per-minute", counts},
+	{"pairing-ttl", durations},
+	{"pairing-ttl-max", durations},
+	{"conn-record-ttl", durations},
+}
+
+func (l limit) variable() string {
+	return "BLINDPOST_" + strings.ToUpper(strings.ReplaceAll(l.name, "-", "_"))
+}

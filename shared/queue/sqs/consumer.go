@@ -1,0 +1,217 @@
+package sqs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// Message is one message of a queue.
+type Message struct {
+	// ID is the same on every delivery.
+	ID   string
+	Body string
+	// Group is the message group, "" on a standard queue.
+	Group string
+	// Attempt counts the deliveries from 1.
+	Attempt int
+
+	receipt string
+}
+
+// ConsumerOptions are the settings of a Consumer.
+type ConsumerOptions struct {
+	// QueueURL is the queue that the events come from. If it is empty, failed
+	// messages come back after the visibility timeout of the queue instead of
+	// Backoff.
+	QueueURL string
+	// Backoff is the pause after a failed attempt, counting from 1. Default doubles
+	// from one second to five minutes, a random part of up to a half less.
+	Backoff func(attempt int) time.Duration
+	// MaxAttempts is how often the redrive policy of the queue lets a message be
+	// received. A message that fails its last attempt no longer holds up its
+	// group: SQS counts the messages behind it as received each time too, and
+	// would put them aside with it, although they never ran. 0 means no policy.
+	MaxAttempts int
+	// Margin is how long before the end of the context, which is when Lambda kills
+	// the function, handlers are told to stop, so that there is time to report.
+	// Default is 2 s.
+	Margin time.Duration
+	Log    *slog.Logger
+}
+
+// Consumer runs the messages of an event.
+type Consumer struct {
+	client func(context.Context) (API, error)
+	o      ConsumerOptions
+}
+
+// NewConsumer makes a consumer. client is called when the first message fails.
+func NewConsumer(client func(context.Context) (API, error), o ConsumerOptions) *Consumer {
+	if o.Backoff == nil {
+		o.Backoff = defaultBackoff
+	}
+	if o.Margin == 0 {
+		o.Margin = 2 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Consumer{client: client, o: o}
+}
+
+func defaultBackoff(attempt int) time.Duration {
+	const longest = 5 * time.Minute
+	d := longest
+	if attempt < 9 {
+		d = min(longest, time.Second<<(attempt-1))
+	}
+	return d - rand.N(d/2)
+}
+
+// maxVisibility is the longest visibility timeout that SQS takes.
+const maxVisibility = 12 * time.Hour
+
+var errPanic = errors.New("handler panicked")
+
+// Consume runs the handler for each message and reports which ones have failed;
+// the event source must have ReportBatchItemFailures. Messages of one message
+// group run one after another, and when one fails the rest of its group counts
+// as failed too, without being run: SQS would otherwise deliver the failed one
+// after them. (Not so if it was the last attempt, see MaxAttempts.) All else runs
+// in parallel. A panic is a failure.
+func (c *Consumer) Consume(ctx context.Context, e events.SQSEvent, handle func(context.Context, Message) error) events.SQSEventResponse {
+	run := ctx
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		run, cancel = context.WithDeadline(ctx, end.Add(-c.o.Margin))
+		defer cancel()
+	}
+	failed := make([]bool, len(e.Records))
+	var wg sync.WaitGroup
+	for _, indices := range byGroup(e.Records) {
+		wg.Go(func() {
+			for n, i := range indices {
+				m := messageOf(e.Records[i])
+				if err := c.attempt(run, m, handle); err == nil {
+					continue
+				}
+				failed[i] = true
+				if c.o.MaxAttempts > 0 && m.Attempt >= c.o.MaxAttempts {
+					continue
+				}
+				for _, rest := range indices[n:] {
+					failed[rest] = true
+				}
+				return
+			}
+		})
+	}
+	wg.Wait()
+	res := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
+	var again []Message
+	for i, f := range failed {
+		if f {
+			m := messageOf(e.Records[i])
+			res.BatchItemFailures = append(res.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.ID})
+			again = append(again, m)
+		}
+	}
+	c.postpone(ctx, again)
+	return res
+}
+
+// byGroup lists the records that have to run one after another.
+func byGroup(records []events.SQSMessage) [][]int {
+	var out [][]int
+	at := make(map[string]int)
+	for i, r := range records {
+		group := r.Attributes["MessageGroupId"]
+		if n, ok := at[group]; ok && group != "" {
+			out[n] = append(out[n], i)
+			continue
+		}
+		at[group] = len(out)
+		out = append(out, []int{i})
+	}
+	return out
+}
+
+func messageOf(r events.SQSMessage) Message {
+	return Message{
+		ID: r.MessageId, Body: r.Body, Group: r.Attributes["MessageGroupId"],
+		Attempt: attemptOf(r.Attributes), receipt: r.ReceiptHandle,
+	}
+}
+
+func (c *Consumer) attempt(ctx context.Context, m Message, handle func(context.Context, Message) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err // no time left
+	}
+	ended := false
+	defer func() {
+		if !ended {
+			c.blame(ctx, m, recover())
+			err = errPanic
+		}
+	}()
+	err = handle(ctx, m)
+	ended = true
+	if err != nil {
+		c.o.Log.WarnContext(ctx, "message failed", "message", m.ID, "attempt", m.Attempt, "error", err)
+	}
+	return err
+}
+
+// blame logs where a handler panicked. The value of a panic may hold anything, so
+// only what the runtime itself says is logged.
+func (c *Consumer) blame(ctx context.Context, m Message, cause any) {
+	text := fmt.Sprintf("%T", cause)
+	if r, ok := cause.(runtime.Error); ok {
+		text = r.Error()
+	}
+	c.o.Log.ErrorContext(ctx, "handler panicked",
+		"message", m.ID, "attempt", m.Attempt, "panic", text, "stack", string(debug.Stack()))
+}
+
+// postpone has failed messages come back after their pause. All of a group get the
+// pause of the first, because SQS delivers none of a group while one of them is in
+// flight. If this fails, they come back after the visibility timeout.
+func (c *Consumer) postpone(ctx context.Context, failed []Message) {
+	if c.o.QueueURL == "" || len(failed) == 0 {
+		return
+	}
+	client, err := c.client(ctx)
+	pauses := make(map[string]time.Duration)
+	for start := 0; start < len(failed) && err == nil; start += 10 {
+		var in []types.ChangeMessageVisibilityBatchRequestEntry
+		for i, m := range failed[start:min(start+10, len(failed))] {
+			d, ok := pauses[m.Group]
+			if !ok || m.Group == "" {
+				// Not 0: the client leaves that out.
+				d = min(max(time.Second, c.o.Backoff(m.Attempt).Round(time.Second)), maxVisibility)
+				pauses[m.Group] = d
+			}
+			id := fmt.Sprint(i)
+			in = append(in, types.ChangeMessageVisibilityBatchRequestEntry{
+				Id: &id, ReceiptHandle: &m.receipt, VisibilityTimeout: int32(d / time.Second),
+			})
+		}
+		_, err = client.ChangeMessageVisibilityBatch(ctx, &awssqs.ChangeMessageVisibilityBatchInput{
+			QueueUrl: &c.o.QueueURL, Entries: in,
+		})
+	}
+	if err != nil {
+		c.o.Log.WarnContext(ctx, "failed to postpone messages", "messages", len(failed), "error", err)
+	}
+}
