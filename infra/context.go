@@ -24,6 +24,7 @@ type settings struct {
 
 	domain, certificateARN, hostedZoneID, hostedZoneName string
 	edge                                                 bool
+	defaultPath                                          string
 
 	deletionProtection, pointInTimeRecovery bool
 
@@ -58,6 +59,7 @@ var contextKeys = []contextKey{
 	{"stack-name", "Blindpost", into(func(s *settings) *string { return &s.stackName }, stackNames)},
 
 	{"edge", "false", flag(func(s *settings) *bool { return &s.edge })},
+	{"default-path", "", into(func(s *settings) *string { return &s.defaultPath }, paths)},
 	{"domain", "", into(func(s *settings) *string { return &s.domain }, domains)},
 	{"certificate-arn", "", into(func(s *settings) *string { return &s.certificateARN }, certificates)},
 	{"hosted-zone-id", "", into(func(s *settings) *string { return &s.hostedZoneID }, zones)},

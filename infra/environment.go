@@ -30,6 +30,9 @@ func (r *relay) environment(name string) map[string]string {
 	maps.Copy(env, s.limits)
 	switch name {
 	case "connect":
+		if s.defaultPath != "" {
+			env["BLINDPOST_DEFAULT_PATH"] = s.defaultPath
+		}
 		if r.origin != nil {
 			env["BLINDPOST_ORIGIN_SECRET_ARN"] = *r.origin.SecretArn()
 			env["BLINDPOST_ORIGIN_SECRET_HEADER"] = originSecretHeader

@@ -7,8 +7,12 @@ import (
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigatewayv2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudfront"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsroute53"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 )
@@ -21,8 +25,13 @@ type relay struct {
 	table     awsdynamodb.Table
 	queues    *queues
 	api       awsapigatewayv2.WebSocketApi
-	origin    *originSecret // nil without the edge
+	origin    awssecretsmanager.Secret // nil without the edge
 	functions map[string]*function
+
+	stage       awsapigatewayv2.WebSocketStage
+	loggingRole awsiam.Role                // nil if the region has one already
+	edge        awscloudfront.Distribution // nil without the edge
+	zone        awsroute53.IHostedZone     // nil if somebody else keeps the domain
 }
 
 // newStack makes the stack below scope. It belongs to no account and no region
@@ -41,9 +50,9 @@ func newStack(scope constructs.Construct, s *settings, code codeSource) awscdk.S
 	r.newFunctions(code)
 	r.newEvents()
 	r.newRoutes()
-	stage := r.newStage()
+	r.newStage()
 	r.output("ApiUrl", "WebSocket address of API Gateway itself", r.apiURL())
-	r.newFront(stage)
+	r.newFront()
 	if s.alarms {
 		r.newAlarms()
 	}

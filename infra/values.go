@@ -24,6 +24,7 @@ func newForm(name, pattern string) form {
 var (
 	stackNames   = newForm("stack name", `[A-Za-z][A-Za-z0-9-]{0,127}`)
 	domains      = newForm("host name such as relay.example.org", `(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*[a-z0-9]`)
+	paths        = newForm("path such as /v1/ws", `(?:/[A-Za-z0-9._~-]+)+`)
 	certificates = newForm("ARN of a certificate", `arn:[a-z-]+:acm:[a-z0-9-]+:\d{12}:certificate/[A-Za-z0-9-]+`)
 	zones        = newForm("id of a hosted zone", `Z[A-Z0-9]+`)
 	levels       = newForm("log level: debug, info, warn or error", `debug|info|warn|error`)

@@ -1,18 +1,6 @@
-// Command disconnect is the Lambda function that takes a member offline: the $disconnect route.
-//
-// The storage, queue and gateway adapters for AWS are not part of this version:
-// the function starts, says so, and fails, so that nobody takes it for working.
+// Command disconnect is the Lambda function that takes note of the end of a connection: the $disconnect route.
 package main
 
-import (
-	"context"
-	"errors"
+import "blindpost/functions/internal/wiring"
 
-	"github.com/aws/aws-lambda-go/lambda"
-)
-
-var errNoBackend = errors.New("this version of blindpost has no AWS back end; run `blindpost serve`")
-
-func main() {
-	lambda.Start(func(context.Context) error { return errNoBackend })
-}
+func main() { wiring.Start(wiring.Disconnect) }

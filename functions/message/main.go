@@ -1,18 +1,8 @@
-// Command message is the Lambda function that handles the frames of connections: the queue behind the $default route.
-//
-// The storage, queue and gateway adapters for AWS are not part of this version:
-// the function starts, says so, and fails, so that nobody takes it for working.
+// Command message is the Lambda function that handles what happens on connections, in the order of each: frames,
+// their ends, and jobs that belong to one of them. Behind it is the ingress queue, or
+// the $default route itself.
 package main
 
-import (
-	"context"
-	"errors"
+import "blindpost/functions/internal/wiring"
 
-	"github.com/aws/aws-lambda-go/lambda"
-)
-
-var errNoBackend = errors.New("this version of blindpost has no AWS back end; run `blindpost serve`")
-
-func main() {
-	lambda.Start(func(context.Context) error { return errNoBackend })
-}
+func main() { wiring.Start(wiring.Message) }

@@ -1,18 +1,6 @@
-// Command sweeper is the Lambda function that runs jobs and does once a minute what is due.
-//
-// The storage, queue and gateway adapters for AWS are not part of this version:
-// the function starts, says so, and fails, so that nobody takes it for working.
+// Command sweeper is the Lambda function that runs jobs from the jobs queue, and every few minutes does what is due.
 package main
 
-import (
-	"context"
-	"errors"
+import "blindpost/functions/internal/wiring"
 
-	"github.com/aws/aws-lambda-go/lambda"
-)
-
-var errNoBackend = errors.New("this version of blindpost has no AWS back end; run `blindpost serve`")
-
-func main() {
-	lambda.Start(func(context.Context) error { return errNoBackend })
-}
+func main() { wiring.Start(wiring.Sweeper) }

@@ -92,6 +92,7 @@ func (h *household) round(ctx context.Context) bool {
 			return err
 		},
 		func(*peer) error { return h.usedUp(ctx, token) },
+		func(*peer) error { return h.refused(ctx, phone) }, // still pending
 		func(agent *peer) error { return agent.authorize(h.stay, phone) },
 		func(agent *peer) error { return h.write(agent, phone) },
 		func(*peer) error { return h.visit(ctx, phone) },
@@ -138,12 +139,12 @@ func (h *household) write(agent *peer, to *member) error {
 	return nil
 }
 
-// refused makes sure that a phone is not let in any more.
+// refused makes sure that a phone is not let in.
 func (h *household) refused(ctx context.Context, phone *member) error {
 	p, err := h.s.enter(ctx, phone, way{})
 	if err == nil {
 		p.abort()
-		h.s.book.blame("%s was let in after it was revoked", phone)
+		h.s.book.blame("%s was let in without being authorised", phone)
 		return nil
 	}
 	var refusal *authError

@@ -125,16 +125,33 @@ func (p *party) talk(c *crowd, peer *peer) {
 			return
 		}
 		if p.chance.Float64() < p.leaving {
-			if p.chance.IntN(2) == 0 {
+			switch p.chance.IntN(3) {
+			case 0:
 				peer.leave()
-			} else {
+			case 1:
 				peer.abort()
+			case 2:
+				peer.abort()
+				p.glance(c)
 			}
 			every(c.ctx, time.Duration(p.chance.Int64N(int64(p.away))))
 			return
 		}
 		every(c.ctx, time.Duration(p.chance.Int64N(int64(2*p.pause))))
 	}
+}
+
+// glance connects and is gone again before it has read anything.
+func (p *party) glance(c *crowd) {
+	every(c.ctx, time.Duration(p.chance.Int64N(int64(p.away)))) // something comes meanwhile
+	peer, err := p.s.admit(c.ctx, p.m, way{})
+	if err != nil {
+		p.s.judge(p.m, err, p.failing)
+		return
+	}
+	c.logins.Add(1)
+	every(c.ctx, time.Duration(p.chance.Int64N(int64(20*time.Millisecond))))
+	peer.w.abort()
 }
 
 // listenOn reads as long as there is a connection. At the end it leaves.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,6 +18,8 @@ type probe struct {
 	agent   *peer
 	phone   *peer
 	visitor *member
+	// insist lets the visitor try again when its transport breaks.
+	insist atomic.Bool
 
 	mu   sync.Mutex
 	sent map[uint32]time.Time
@@ -111,6 +114,10 @@ func (p *probe) visit(ctx context.Context) {
 		began := time.Now()
 		visitor, err := p.s.enter(ctx, p.visitor, visitorWay(n))
 		if err != nil {
+			if p.insist.Load() {
+				p.s.judge(p.visitor, err, nil)
+				continue
+			}
 			if ctx.Err() == nil {
 				p.s.book.blame("%s, a bystander: %v", p.visitor, err)
 			}

@@ -2,7 +2,7 @@ package chaos
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -20,16 +20,16 @@ func perAddress(limit string) []string {
 	return []string{"--connections-per-ip", limit}
 }
 
-// stormBound is how long 2,000 clients may take to be back, on any machine. Each of
-// them also has to authenticate within the relay's own 30 s.
-const stormBound = time.Minute
+// stormBound is how long 2,000 clients may take to be back. On a machine of two
+// cores that does nothing else they take 2 to 4 s.
+const stormBound = 90 * time.Second
 
 // 2,000 clients come back at once, first because their connections broke, while
 // others are served; then because the relay was killed. Each has its own address,
 // and the limit of 30 connections a minute is in force.
 func playStorm(t *testing.T, u *suite) {
 	began := time.Now()
-	s := u.stage(t, t.TempDir(), perAddress("30")...)
+	s := u.stage(t, t.TempDir(), append(perAddress("30"), "--challenge-timeout", "2m")...)
 	s.ways = ownAddress
 	s.relay.serve()
 	const clients = 2000
@@ -75,74 +75,78 @@ func playStorm(t *testing.T, u *suite) {
 
 	// They come for the first time, to find their messages.
 	probe := s.probe(bystanders)
-	peers, first, tries1 := s.rush(members)
+	probe.insist.Store(true)
+	first := s.rush(members)
 	s.wantAllArrived()
-	for _, p := range peers {
-		go p.w.abort()
-	}
-	for _, p := range peers {
-		<-p.done
-	}
-	// Their connections have all broken in one moment.
-	peers, second, tries2 := s.rush(members)
+	// Their connections break in one moment.
+	first.scatter((*wire).abort)
+	second := s.rush(members)
 	live, login := probe.end()
-	if n := s.relay.peek()[`blindpost_closes_total{code="1011"}`]; n != 0 {
-		t.Errorf("%v connections were closed with 1011", n)
-	}
+	s.wantNoInternal()
 	s.relay.scrape()
-
 	// The relay is killed.
 	s.relay.kill()
 	s.relay.start()
-	for _, p := range peers {
-		<-p.done
-	}
-	peers, third, tries3 := s.rush(members)
+	second.scatter((*wire).abort)
+	third := s.rush(members)
 	sum := s.wantAllArrived()
-	if n := s.relay.peek()[`blindpost_closes_total{code="1011"}`]; n != 0 {
-		t.Errorf("%v connections were closed with 1011 after the restart", n)
-	}
-	for _, p := range peers {
-		go p.w.farewell()
-	}
-	for _, p := range peers {
-		<-p.done
-	}
+	s.wantNoInternal()
+	third.scatter((*wire).farewell)
 	s.relay.stop()
 	s.relay.wantNoErrors()
-	report("storm", began, "%d clients with TLS at once (prepared in %.1f s): with %d messages waiting in %.1f s (%d tries), after a cut in %.1f s (%d tries), after a kill in %.1f s (%d tries), bound %v; bystanders: live %v, login %v; %d came again",
-		clients, prepared.Seconds(), stored, first.Seconds(), tries1, second.Seconds(), tries2, third.Seconds(), tries3, stormBound, live, login, sum.repeated)
+	report("storm", began, "%d clients with TLS at once (prepared in %.1f s), back with %d messages waiting in %v, after a cut in %v, after a kill in %v, bound %v; bystanders: live %v, login %v; %d came again",
+		clients, prepared.Seconds(), stored, first, second, third, stormBound, live, login, sum.repeated)
+}
+
+// wantNoInternal fails the test if a connection was closed for a fault of the
+// relay.
+func (s *stage) wantNoInternal() {
+	s.t.Helper()
+	if n := s.relay.peek()[`blindpost_closes_total{code="1011"}`]; n != 0 {
+		s.t.Errorf("%v connections were closed with 1011", n)
+	}
+}
+
+// rush is one return of everybody.
+type rush struct {
+	peers []*peer
+	took  time.Duration
+	// again counts attempts that had to be repeated: nobody listened yet, or the
+	// relay gave up a handshake that it had no time for.
+	again int64
+}
+
+func (r rush) String() string {
+	return fmt.Sprintf("%.1f s (%d tries repeated)", r.took.Seconds(), r.again)
 }
 
 // rush lets all connect at once, each until it is in. It returns when the last is.
-func (s *stage) rush(members []*member) (peers []*peer, took time.Duration, tries int64) {
+func (s *stage) rush(members []*member) rush {
 	s.t.Helper()
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(s.t.Context(), stormBound)
 	defer cancel()
-	peers = make([]*peer, len(members))
+	r := rush{peers: make([]*peer, len(members))}
+	var again atomic.Int64
 	var all sync.WaitGroup
-	var n atomic.Int64
 	for i, m := range members {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				n.Add(1)
 				p, err := s.enter(ctx, m, s.wayOf(m))
 				if err == nil {
-					peers[i] = p
+					r.peers[i] = p
 					return
 				}
-				println(time.Since(began).String(), err.Error())
-				if !errors.Is(err, syscall.ECONNREFUSED) {
-					s.judge(m, err, nil)
-				}
+				again.Add(1)
+				s.judge(m, err, nil)
 				every(ctx, 50*time.Millisecond)
 			}
 		})
 	}
 	all.Wait()
+	r.took, r.again = time.Since(began), again.Load()
 	late := 0
-	for _, p := range peers {
+	for _, p := range r.peers {
 		if p == nil {
 			late++
 			continue
@@ -150,9 +154,19 @@ func (s *stage) rush(members []*member) (peers []*peer, took time.Duration, trie
 		s.t.Cleanup(p.w.abort)
 	}
 	if late > 0 {
-		s.t.Fatalf("%d of %d clients are not back after %v", late, len(members), stormBound)
+		s.t.Fatalf("%d of %d clients are not back after %v, with %d tries repeated", late, len(members), stormBound, r.again)
 	}
-	return peers, time.Since(began), n.Load()
+	return r
+}
+
+// scatter ends all connections at once.
+func (r rush) scatter(end func(*wire)) {
+	for _, p := range r.peers {
+		go end(p.w)
+	}
+	for _, p := range r.peers {
+		<-p.done
+	}
 }
 
 // needFiles fails the test at once if the process may not open so many files.

@@ -3,6 +3,7 @@ package relay_test
 import (
 	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"blindpost/shared/dialect/skald/skaldpb"
@@ -13,8 +14,9 @@ import (
 type play struct {
 	*stage
 	tape  []byte
-	token []byte // of the window that was opened last
-	bulk  int    // bytes of messages so far
+	token []byte         // of the window that was opened last
+	bulk  int            // bytes of messages so far
+	spoke map[string]int // who has spoken, and the number of the newest connection used
 }
 
 // next reads a byte, 0 after the end.
@@ -69,6 +71,7 @@ const (
 )
 
 func (p *play) run() {
+	p.spoke = map[string]int{}
 	if p.next()%4 == 3 {
 		p.front.outcome = gateway.Sent
 	}
@@ -117,7 +120,7 @@ func (p *play) step() {
 			if p.bulk > maxBulk {
 				return
 			}
-			p.send(l, p.message(actors[x%3].pub, int(x/3)%4, x/12%4 == 3))
+			p.send(l, p.message(l, actors[x%3].pub, int(x/3)%4, x/12%4 == 3))
 		}
 	case stepConfirm:
 		l := p.line()
@@ -150,20 +153,30 @@ func (p *play) step() {
 	case stepWrite:
 		l := p.line()
 		x := p.next()
-		p.write(l, p.message(actors[x%3].pub, int(x/3)%3, false))
+		p.write(l, p.message(l, actors[x%3].pub, int(x/3)%3, false))
 	case stepHandle:
 		p.flush(p.line())
 	}
 }
 
-func (p *play) send(l *line, f *skaldpb.RelayFrame) { p.frame(l, marshal(f), false) }
+// send sends a frame; an Auth says who is behind the connection.
+func (p *play) send(l *line, f *skaldpb.RelayFrame) {
+	if a := f.GetAuth(); a != nil && l.who == "" {
+		l.who = string(slices.Concat(a.GetAgent().GetAgentEd25519Pub(), a.GetClient().GetClientEd25519Pub()))
+	}
+	p.frame(l, marshal(f), false)
+}
 
-// message makes one that no other is like.
-func (p *play) message(to []byte, size int, live bool) *skaldpb.RelayFrame {
+// message makes one that no other is like. It is watched on its way, unless its
+// sender has used a newer connection before: no peer does that.
+func (p *play) message(l *line, to []byte, size int, live bool) *skaldpb.RelayFrame {
 	ciphertext := bytes.Repeat([]byte{0xa5}, []int{4, 40, 4000, 60_000}[size])
 	_, _ = p.random.Read(ciphertext[:min(len(ciphertext), 40)])
 	p.bulk += max(len(ciphertext), 8<<10)
-	p.label(ciphertext)
+	if l.who != "" && l.number >= p.spoke[l.who] {
+		p.spoke[l.who] = l.number
+		p.label(ciphertext)
+	}
 	p.secret(ciphertext[:min(len(ciphertext), 40)])
 	return message(to, ciphertext, live)
 }
@@ -173,7 +186,7 @@ func (p *play) any(l *line) *skaldpb.RelayFrame {
 	x := p.next()
 	switch kind, y := x%8, x/8; kind {
 	case 0, 1:
-		return p.message(actors[y%3].pub, int(y/3)%3, kind == 1)
+		return p.message(l, actors[y%3].pub, int(y/3)%3, kind == 1)
 	case 2:
 		return presenceRequest()
 	case 3:

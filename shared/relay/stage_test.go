@@ -153,7 +153,7 @@ func (s *stage) runJobs() {
 		err := s.r.Job(context.Background(), j)
 		switch {
 		case err == nil:
-		case j.Kind == "push" && errors.Is(err, errDown):
+		case j.Kind == relay.JobPush && errors.Is(err, errDown):
 			if j.Attempt < 3 {
 				j.At = s.now.Add(time.Second)
 				s.jobs = append(s.jobs, j)
@@ -226,6 +226,7 @@ type line struct {
 	got    []*skaldpb.RelayFrame
 	marks  []uint64 // not confirmed
 	number int
+	who    string         // the key behind it; "" if nobody knows
 	wire   [][]byte       // what the peer has sent and the relay has not handled
 	last   map[string]int // number of the last message, by sender
 }

@@ -58,6 +58,9 @@ func (p *peer) act() {
 				option{10, func() { k.sendMessage(p.someone(), true) }})
 		}
 		options = append(options, option{1, k.sendPresenceRequest})
+		if s.chance(100) {
+			options = append(options, option{2, k.sendNonsense})
+		}
 		if p.agent {
 			options = append(options, p.agentOptions(k)...)
 		} else if s.plan.pairing > 0 && p.openToken() != nil {
@@ -106,6 +109,9 @@ func (p *peer) someone() *peer {
 		return p.space.agent
 	}
 	all := p.space.members()
+	if len(s.spaces) > 1 && s.chance(30) {
+		all = s.peers // also those of another namespace, whom it cannot reach
+	}
 	for {
 		if q := all[s.rng.IntN(len(all))]; q != p {
 			return q
@@ -135,12 +141,27 @@ func (p *peer) comeBack() {
 		if s.chance(100) {
 			p.device = newDevice(p)
 		}
+		if !s.calm && s.chance(20) {
+			p.impersonate()
+			return
+		}
 		p.connect(asClient)
 		return
 	}
 	if token != nil {
 		p.pair()
 	}
+}
+
+// impersonate connects with the key of another phone, which it does not have.
+func (p *peer) impersonate() {
+	k := p.sim.dial(p, asImpostor)
+	k.claims = p.space.phones[p.sim.rng.IntN(len(p.space.phones))]
+	if k.claims == p {
+		k.role = asClient
+	}
+	p.sock = k
+	p.sim.connect(k)
 }
 
 // newDevice is a phone's push token after the provider has changed it.
@@ -159,6 +180,9 @@ func (p *peer) pair() {
 	w := p.openToken()
 	if w == nil {
 		return
+	}
+	if !p.sim.calm && p.sim.chance(50) {
+		w = &window{token: challenge(1 << 40), admitted: make(map[*socket]bool)} // a guess
 	}
 	k := p.sim.dial(p, asPairing)
 	k.token = w

@@ -20,9 +20,9 @@ func (s *sim) checkError(t *task, code string) {
 		s.violate(propCap, "%v answers queue_full, but the mailbox was not full", t)
 	case code == "not_found" && !t.sawUnfit:
 		s.violate(propAnswer, "%v answers not_found, but the recipient was there all the time", t)
-	case code == "rate_limited" && s.plan.perMinute == 0:
-		s.violate(propAnswer, "%v answers rate_limited without a limit", t)
-	case code == "bad_request" && s.faults == 0 && t.sock.role != asPairing:
+	case code == "rate_limited" && (s.plan.perMinute == 0 || t.sock.handled <= s.plan.perMinute):
+		s.violate(propAnswer, "%v answers rate_limited to frame %d, the limit is %d", t, t.sock.handled, s.plan.perMinute)
+	case code == "bad_request" && s.faults == 0 && t.sock.role != asPairing && !t.ev.nonsense:
 		s.violate(propAnswer, "%v answers bad_request to a good frame", t)
 	}
 }
@@ -35,7 +35,7 @@ func (s *sim) checkAuthError(t *task, code string) {
 		s.violate(propAnswer, "%v answers not_found although the namespace was there all the time", t)
 	case code == "pairing_closed" && !t.sawClosedWindow && !t.sawNoGroup:
 		s.violate(propPairing, "%v answers pairing_closed although the window was open for its token", t)
-	case code == "invalid_signature" || code == "bad_request":
+	case (code == "invalid_signature" && t.sock.role != asImpostor) || code == "bad_request":
 		s.violate(propAnswer, "%v answers %s to a good Auth", t, code)
 	}
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"strings"
 
 	"blindpost/shared/table"
@@ -77,6 +78,11 @@ func (s *sim) memberWritten(t *task, o *table.Op) {
 	}
 	if now.role == "client" && now.conn != "" && now.st != "authorised" {
 		s.violate(propRevoked, "%v: %v is connected but not authorised", t, now.peer)
+	}
+	for _, name := range o.Remove {
+		if id, ok := strings.CutPrefix(name, "f."); ok { // the sender is removed
+			maps.DeleteFunc(l.fences, func(_ *peer, f fenceMark) bool { return f.lane == id })
+		}
 	}
 	for name, v := range o.Set {
 		if strings.HasPrefix(name, "f.") && t.sock != nil {

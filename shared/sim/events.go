@@ -125,6 +125,9 @@ func (s *sim) handle(k *socket) {
 	if s.plan.mode == functions {
 		ev.ID = "f" + itoa(e.id)
 	}
+	if e.attempts == 1 && k.joins > 0 {
+		k.handled++
+	}
 	if m := e.msg; m != nil {
 		m.attempts++
 		if m.begun == 0 {

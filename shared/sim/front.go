@@ -35,8 +35,10 @@ type socket struct {
 	vanished bool // the network is gone and the front does not know
 	cutAt    time.Time
 	nonce    []byte
-	authed   bool // AuthOk has been read
+	handled  int64 // frames that handlers were given, without Auth
+	authed   bool  // AuthOk has been read
 	token    *window
+	claims   *peer // of an impostor
 
 	// The model's.
 	lane  string // that the connection has joined with
@@ -69,6 +71,7 @@ type upEvent struct {
 	listed   map[*peer]bool // Authorize: who is on it
 	list     bool
 	window   *window // PairingStart, Auth of a pairing
+	nonsense bool
 }
 
 type downFrame struct {
@@ -144,8 +147,8 @@ func (k *socket) networkGone() {
 	// Of what the peer has sent, some has arrived.
 	if n := len(k.up); n > 0 {
 		keep := s.rng.IntN(n + 1)
-		if keep == 0 && k.busy != nil {
-			keep = 1
+		if keep == 0 && k.up[0].attempts > 0 {
+			keep = 1 // a handler has seen it: it has arrived
 		}
 		for _, e := range k.up[keep:] {
 			s.dropUp(e)
@@ -211,7 +214,7 @@ func (k *socket) closeByRelay() {
 
 func (k *socket) dropUpExceptRunning() {
 	keep := 0
-	if k.busy != nil && k.busy.ev != nil && len(k.up) > 0 {
+	if len(k.up) > 0 && k.up[0].attempts > 0 {
 		keep = 1
 	}
 	for _, e := range k.up[keep:] {

@@ -38,7 +38,7 @@ func (s *sim) entryPut(t *task, l *lane, o *table.Op) {
 		return
 	}
 	msg := e.msg
-	if msg == nil || t.ev == nil || t.ev.msg != msg || msg.live || msg.to != l.peer {
+	if msg == nil || t.ev == nil || t.ev.msg != msg || msg.live || msg.to != l.peer || msg.from.space != l.peer.space {
 		s.violate(propBytes, "%v has put a frame into %v's mailbox that nobody has sent there", t, l.peer)
 		return
 	}

@@ -24,6 +24,10 @@ func (s *sim) watch(t *task) {
 	ns := k.peer.space
 	if m := t.ev.msg; m != nil {
 		r := s.ghost.memberOf(m.to)
+		if m.to.space != ns {
+			t.sawUnfit = true
+			return
+		}
 		if r == nil || r.role == "client" && r.st != "authorised" {
 			t.sawUnfit = true
 		} else if l := s.ghost.lanes[r.lane]; l != nil {
@@ -189,7 +193,7 @@ func (s *sim) findEntry(t *task, k *socket, d *downFrame, taken bool) {
 // messagePosted judges a message on its way to a peer.
 func (s *sim) messagePosted(t *task, k *socket, d *downFrame, f *skaldpb.Message, taken bool) {
 	m := s.findMessage(f.GetCiphertext())
-	if m == nil || k == nil || m.to != k.peer {
+	if m == nil || k == nil || m.to != k.peer || m.from.space != k.peer.space {
 		s.violate(propBytes, "%v posts a message to %v that nobody has sent there", t, k)
 		return
 	}

@@ -17,6 +17,8 @@ const (
 	asAgent authRole = iota + 1
 	asClient
 	asPairing
+	// asImpostor claims to be another client, without its key.
+	asImpostor
 )
 
 // namespace is one agent with its phones.
@@ -173,6 +175,12 @@ func (k *socket) sendAuth() {
 			NamespaceId: ns.id, ClientEd25519Pub: p.ident.pub, DeviceToken: p.device,
 			Platform: skaldpb.Platform_PLATFORM_IOS,
 		}}
+	case asImpostor:
+		what = "Auth(client) as " + k.claims.name
+		a.Role = &skaldpb.Auth_Client{Client: &skaldpb.AuthClient{
+			NamespaceId: ns.id, ClientEd25519Pub: k.claims.ident.pub, DeviceToken: p.device,
+			Platform: skaldpb.Platform_PLATFORM_IOS,
+		}}
 	case asPairing:
 		what, e.window = "Auth(pairing)", k.token
 		a.Role = &skaldpb.Auth_Pairing{Pairing: &skaldpb.AuthPairing{
@@ -210,6 +218,23 @@ func (k *socket) sendPairingStop() {
 	k.send("PairingStop", &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_PairingStop{
 		PairingStop: &skaldpb.PairingStop{},
 	}}, &upEvent{})
+}
+
+// sendNonsense sends a frame that is not for this peer to send.
+func (k *socket) sendNonsense() {
+	p := k.peer
+	f := &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_AuthOk{AuthOk: &skaldpb.AuthOk{}}}
+	switch k.sim.rng.IntN(4) {
+	case 0:
+		f.Frame = &skaldpb.RelayFrame_Auth{Auth: &skaldpb.Auth{}}
+	case 1:
+		if !p.agent { // a phone that authorises itself
+			f.Frame = &skaldpb.RelayFrame_Authorize{Authorize: &skaldpb.Authorize{Clients: [][]byte{p.ident.pub}}}
+		}
+	case 2:
+		f.Frame = &skaldpb.RelayFrame_Authorize{Authorize: &skaldpb.Authorize{Clients: [][]byte{p.ident.pub[:31]}}}
+	}
+	k.send("nonsense", f, &upEvent{nonsense: true})
 }
 
 func (k *socket) sendPresenceRequest() {

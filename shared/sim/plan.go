@@ -104,7 +104,7 @@ func drawPlan(seed uint64) plan {
 		p.phones = 6
 	}
 	if one(3) {
-		p.perMinute = 60
+		p.perMinute = int64(pick(5, 60))
 	}
 	if one(8) {
 		p.perIP = 30

@@ -67,32 +67,20 @@ func Run(t *testing.T, o Options) Report {
 	}
 	running.Wait()
 	if f := rep.Failure; f != nil {
-		rep.Failure = Trace(t, f.Seed, o)
-		if rep.Failure == nil {
-			f.Trace = []string{"(the same seed has not failed again: the schedule is not deterministic)"}
-			rep.Failure = f
+		var again *Failure
+		if f.Trace, again = Replay(t, f.Seed, o); again == nil {
+			f.Trace = append(f.Trace, "The same seed has not failed again: something in it is not decided by the seed.")
 		}
 	}
 	return rep
 }
 
-// Trace runs one schedule and writes down what happens. It answers nil if all
-// properties hold.
-func Trace(t *testing.T, seed uint64, o Options) *Failure {
+// Replay runs one schedule again and writes down what happens. The Failure is
+// nil if all properties hold.
+func Replay(t *testing.T, seed uint64, o Options) ([]string, *Failure) {
 	tr := &trace{}
 	s := one(t, seed, &o, tr)
-	if s.failure == nil {
-		return nil
-	}
-	s.failure.Trace = tr.lines
-	return s.failure
-}
-
-// Print is the trace of a schedule, whether or not it fails.
-func Print(t *testing.T, seed uint64, o Options) ([]string, *Failure) {
-	tr := &trace{}
-	s := one(t, seed, &o, tr)
-	return tr.lines, s.failure
+	return append([]string{s.plan.String()}, tr.lines...), s.failure
 }
 
 func (c *Counts) add(d Counts) {

@@ -81,8 +81,7 @@ type Failure struct {
 	Property string
 	Detail   string
 	Step     int
-	Plan     string
-	Trace    []string
+	Trace    []string // what led to it, one line for each event
 }
 
 func (f *Failure) Error() string {
@@ -140,7 +139,7 @@ func (s *sim) violate(property, format string, args ...any) {
 	}
 	s.failure = &Failure{
 		Seed: s.seed, Step: s.steps, Property: property,
-		Detail: fmt.Sprintf(format, args...), Plan: s.plan.String(),
+		Detail: fmt.Sprintf(format, args...),
 	}
 	s.tracef("VIOLATION of %s: %s", property, s.failure.Detail)
 }

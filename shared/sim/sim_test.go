@@ -69,8 +69,8 @@ func wantAllHold(t *testing.T, o Options) {
 func TestSimulation(t *testing.T) {
 	o := Options{Start: env("START", 1), Seeds: env("SEEDS", 2000/slowdown), Store: chosenStore()}
 	if seed := env("SEED", 0); seed != 0 {
-		lines, f := Print(t, seed, o)
-		t.Logf("seed %d: %v\n%s", seed, drawPlan(seed), strings.Join(lines, "\n"))
+		lines, f := Replay(t, seed, o)
+		t.Logf("seed %d\n%s", seed, strings.Join(lines, "\n"))
 		if f != nil {
 			t.Fatal(f)
 		}

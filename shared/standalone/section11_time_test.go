@@ -111,8 +111,12 @@ func TestSection11_NothingIsLeft(t *testing.T) {
 		for _, key := range w.stored() {
 			t.Errorf("still there: %.40q", key)
 		}
-	})
+	}, keepMessages)
 }
+
+// keepMessages lets messages live longer than namespaces, so that they do not go
+// by themselves.
+func keepMessages(c *Config) { c.Limits.Relay.MessageTTL = 30 * day }
 
 // The same where the agent comes back before the sweeper: of the life before
 // nothing is left, only of the new one.
@@ -139,7 +143,7 @@ func TestSection11_NothingIsLeftOfTheLifeBefore(t *testing.T) {
 		if got, want := strings.Join(kinds, ", "), "due, g/skald/NS m/AGENT, g/skald/NS x/root"; got != want {
 			t.Errorf("stored is %s, want %s", got, want)
 		}
-	})
+	}, keepMessages)
 }
 
 // As long as somebody is connected, whoever it is, the 7 days do not begin.

@@ -79,14 +79,17 @@ func TestSection6_PushFailures(t *testing.T) {
 
 		w.pushes.failNext(errProvider)
 		agent.post(phone, w.parcel(10))
-		p := phone.connect() // before the second attempt: there is nothing to wake
+		p := phone.connect(line{mode: deaf}) // before the second attempt: there is nothing to wake
 		agent.wantOnline(phone)
 		w.sleep(time.Minute)
 		if got := w.pushes.take(); len(got) != 1 {
 			t.Errorf("%d attempts for a phone that came by itself, want 1", len(got))
 		}
-		p.close()
+		p.drop() // but it has confirmed nothing
 		agent.wantOffline(phone)
+		if got := w.pushes.take(); len(got) != 1 {
+			t.Errorf("%d pushes for a phone that went without confirming, want 1", len(got))
+		}
 
 		w.pushes.failNext(push.ErrTokenGone)
 		agent.post(phone, w.parcel(10))

@@ -98,22 +98,19 @@ func (c *Consumer) Consume(ctx context.Context, e events.SQSEvent, handle func(c
 		defer cancel()
 	}
 	failed := make([]bool, len(e.Records))
+	for i := range failed {
+		failed[i] = true // until it has succeeded
+	}
 	var wg sync.WaitGroup
 	for _, indices := range byGroup(e.Records) {
 		wg.Go(func() {
-			for n, i := range indices {
+			for _, i := range indices {
 				m := messageOf(e.Records[i])
-				if err := c.attempt(run, m, handle); err == nil {
-					continue
+				err := c.attempt(run, m, handle)
+				failed[i] = err != nil
+				if err != nil && (c.o.MaxAttempts == 0 || m.Attempt < c.o.MaxAttempts) {
+					return
 				}
-				failed[i] = true
-				if c.o.MaxAttempts > 0 && m.Attempt >= c.o.MaxAttempts {
-					continue
-				}
-				for _, rest := range indices[n:] {
-					failed[rest] = true
-				}
-				return
 			}
 		})
 	}

@@ -184,6 +184,32 @@ func TestCancelledOnTheWire(t *testing.T) {
 	wantError(t, err, context.Canceled)
 }
 
+// early is an HTTP client that answers before it has looked whether the body of the
+// request goes on, as net/http may on a busy machine.
+type early struct {
+	body io.ReadCloser
+}
+
+func (c *early) Do(r *http.Request) (*http.Response, error) {
+	if _, err := io.CopyN(io.Discard, r.Body, r.ContentLength); err != nil {
+		return nil, err
+	}
+	c.body = r.Body
+	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}")), Request: r}, nil
+}
+
+func TestAnswerThatIsEarlierThanTheEndOfTheBody(t *testing.T) {
+	c := &early{}
+	client := dynamodb.New(dynamodb.Options{Region: "eu-central-1", Credentials: credentials.NewStaticCredentialsProvider("key", "secret", ""), HTTPClient: c})
+	tbl := New(client, Options{Table: "T"})
+	if _, err := tbl.Write(t.Context(), putOp); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := io.Copy(io.Discard, c.body); n != 0 || err != nil {
+		t.Errorf("the body goes on with %d bytes and %v; net/http would close the connection", n, err)
+	}
+}
+
 func wireItem(t *testing.T, m attributes) string {
 	t.Helper()
 	item := map[string]map[string]string{}

@@ -72,9 +72,6 @@ func New(client API, o Options) *Table {
 	return t
 }
 
-// once turns the client's own retries off.
-func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
-
 // Get implements table.Table.
 func (t *Table) Get(ctx context.Context, k table.Key) (table.Item, error) {
 	if err := k.Validate(); err != nil {

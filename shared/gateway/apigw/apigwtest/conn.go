@@ -2,6 +2,7 @@ package apigwtest
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -65,6 +66,9 @@ func (e *Emulator) upgrade(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ws.SetReadLimit(maxMessage)
+	if e.cfg.Binary {
+		ws.SetReadLimit(maxMessage / 4 * 3)
+	}
 	c.mu.Lock()
 	c.ws = ws
 	c.mu.Unlock()
@@ -120,7 +124,9 @@ func (c *conn) frames() (code int64, reason string) {
 			}
 			return 1006, ""
 		}
-		if kind == websocket.MessageBinary {
+		if kind == websocket.MessageBinary && c.e.cfg.Binary {
+			data = base64.StdEncoding.AppendEncode(nil, data)
+		} else if kind == websocket.MessageBinary {
 			_ = c.ws.Close(websocket.StatusUnsupportedData, "")
 			return 1003, ""
 		}
@@ -178,7 +184,11 @@ func (c *conn) write() {
 		c.out, c.queued = nil, 0
 		c.mu.Unlock()
 		for _, m := range out {
-			if c.ws.Write(context.Background(), websocket.MessageText, m) != nil {
+			kind := websocket.MessageText
+			if raw, err := base64.StdEncoding.AppendDecode(nil, m); err == nil && c.e.cfg.Binary {
+				kind, m = websocket.MessageBinary, raw
+			}
+			if c.ws.Write(context.Background(), kind, m) != nil {
 				return
 			}
 		}

@@ -42,6 +42,9 @@ type Config struct {
 	// API: any path is served and comes as the query parameter "p", and requests
 	// have the header X-Origin-Secret.
 	Edge string
+	// Binary makes it a front that can carry binary messages: they are base64 only
+	// between it and the functions.
+	Binary bool
 }
 
 // EdgeAddress is the address that the emulated CloudFront comes from.

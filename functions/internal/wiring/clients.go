@@ -1,0 +1,135 @@
+package wiring
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/apigatewaymanagementapi"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/oklog/ulid/v2"
+
+	"blindpost/shared/gateway/apigw"
+	"blindpost/shared/push/sns"
+	"blindpost/shared/queue/sqs"
+	"blindpost/shared/table"
+	"blindpost/shared/table/dynamo"
+)
+
+// Backend is what the functions stand on.
+type Backend struct {
+	// Table opens the storage. What follows makes clients. Each is called at most
+	// once (Connections once for an address), when it is first needed; a failure
+	// is tried again with the next request.
+	Table       func(ctx context.Context) (table.Table, error)
+	SQS         func(ctx context.Context) (sqs.API, error)
+	SNS         func(ctx context.Context) (sns.API, error)
+	Connections func(ctx context.Context, endpoint string) (apigw.API, error)
+	// Secret reads a secret, each time that it is called.
+	Secret func(ctx context.Context, arn string) (string, error)
+
+	Log    *slog.Logger
+	Now    func() time.Time
+	Random io.Reader
+	// NewID makes ids that are unique across all processes.
+	NewID func() string
+}
+
+// AWS is the backend in Lambda.
+func AWS(c Config) Backend {
+	load := once(func(ctx context.Context) (aws.Config, error) {
+		cfg, err := config.LoadDefaultConfig(ctx)
+		if err != nil {
+			return aws.Config{}, fmt.Errorf("failed to load the AWS configuration: %w", err)
+		}
+		return cfg, nil
+	})
+	secrets := made(load, func(cfg aws.Config) *secretsmanager.Client { return secretsmanager.NewFromConfig(cfg) })
+	return Backend{
+		Table: made(load, func(cfg aws.Config) table.Table {
+			return dynamo.New(dynamodb.NewFromConfig(cfg), dynamo.Options{Table: c.Table})
+		}),
+		SQS: made(load, func(cfg aws.Config) sqs.API { return awssqs.NewFromConfig(cfg) }),
+		SNS: made(load, func(cfg aws.Config) sns.API { return awssns.NewFromConfig(cfg) }),
+		Connections: func(ctx context.Context, endpoint string) (apigw.API, error) {
+			cfg, err := load(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return apigatewaymanagementapi.NewFromConfig(cfg, func(o *apigatewaymanagementapi.Options) {
+				if o.BaseEndpoint == nil { // AWS_ENDPOINT_URL_APIGATEWAYMANAGEMENTAPI wins
+					o.BaseEndpoint = &endpoint
+				}
+			}), nil
+		},
+		Secret: func(ctx context.Context, arn string) (string, error) {
+			client, err := secrets(ctx)
+			if err != nil {
+				return "", err
+			}
+			out, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &arn})
+			if err != nil {
+				return "", fmt.Errorf("failed to read a secret: %w", err)
+			}
+			if out.SecretString == nil {
+				return "", errors.New("failed to read a secret: it is no text")
+			}
+			return *out.SecretString, nil
+		},
+		Log:    slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel})),
+		Now:    time.Now,
+		Random: rand.Reader,
+		NewID:  newIDs(),
+	}
+}
+
+// made makes a client out of the configuration, once.
+func made[T any](load func(context.Context) (aws.Config, error), client func(aws.Config) T) func(context.Context) (T, error) {
+	return once(func(ctx context.Context) (T, error) {
+		cfg, err := load(ctx)
+		if err != nil {
+			var none T
+			return none, err
+		}
+		return client(cfg), nil
+	})
+}
+
+// once calls f until it has succeeded.
+func once[T any](f func(context.Context) (T, error)) func(context.Context) (T, error) {
+	var mu sync.Mutex
+	var done bool
+	var v T
+	return func(ctx context.Context) (T, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if done {
+			return v, nil
+		}
+		got, err := f(ctx)
+		if err == nil {
+			v, done = got, true
+		}
+		return got, err
+	}
+}
+
+// newIDs makes ids out of the id of this process and a counter.
+func newIDs() func() string {
+	var next atomic.Uint64
+	process := ulid.MustNew(ulid.Now(), rand.Reader).String() // rand.Reader never fails
+	return func() string { return process + "." + strconv.FormatUint(next.Add(1), 36) }
+}

@@ -1,0 +1,52 @@
+package wiring_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"blindpost/shared/dialect/skald/conformance"
+	"blindpost/shared/gateway/apigw"
+)
+
+// The conformance suite of the Skald dialect against the functions. What carries
+// the frames of its peers is a front with binary messages; behind it all is as with
+// API Gateway.
+func TestConformance(t *testing.T) {
+	conformance.Run(t, func(t *testing.T, o conformance.Settings) conformance.Target {
+		h := open(t, true, false, variables(o)...)
+		return conformance.Target{
+			URL:        h.URL() + "/v1/ws",
+			TLS:        h.Client().Transport.(*http.Transport).TLSClientConfig.Clone(),
+			MaxMessage: apigw.MaxMessage / 4 * 3,
+			MaxIdle:    100,
+			Pushes: func() []conformance.Push {
+				var out []conformance.Push
+				for _, p := range h.sns.pushes() {
+					out = append(out, conformance.Push{Token: p.token, Android: p.android, Payload: p.payload})
+				}
+				return out
+			},
+			Log: h.log.bytes,
+		}
+	})
+}
+
+// variables are settings as the environment says them.
+func variables(o conformance.Settings) (env []string) {
+	set := func(name string, v any, given bool) {
+		if given {
+			env = append(env, fmt.Sprintf("BLINDPOST_%s=%v", name, v))
+		}
+	}
+	set("MESSAGES_PER_MINUTE", o.MessagesPerMinute, o.MessagesPerMinute != 0)
+	set("CONTROL_FRAMES_PER_MINUTE", o.MessagesPerMinute, o.MessagesPerMinute != 0)
+	set("CONNECTIONS_PER_IP", o.ConnectionsPerIP, o.ConnectionsPerIP != 0)
+	set("MAILBOX_CAP", o.MailboxCap, o.MailboxCap != 0)
+	set("MAX_FRAME", o.MaxFrame, o.MaxFrame != 0)
+	set("MAX_LIVE_FRAME", o.MaxLiveFrame, o.MaxLiveFrame != 0)
+	set("CHALLENGE_TIMEOUT", o.ChallengeTimeout, o.ChallengeTimeout != 0)
+	set("MESSAGE_TTL", o.QueueTTL, o.QueueTTL != 0)
+	set("NAMESPACE_TTL", o.NamespaceTTL, o.NamespaceTTL != 0)
+	return env
+}

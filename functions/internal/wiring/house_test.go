@@ -1,0 +1,215 @@
+package wiring_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/apigatewaymanagementapi"
+	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"blindpost/functions/internal/wiring"
+	"blindpost/shared/gateway/apigw"
+	"blindpost/shared/gateway/apigw/apigwtest"
+	"blindpost/shared/push/sns"
+	"blindpost/shared/queue/sqs"
+	"blindpost/shared/queue/sqs/sqstest"
+	"blindpost/shared/table"
+	"blindpost/shared/table/mem"
+)
+
+const (
+	edgeSecret = "the-word-of-the-edge"
+	secretARN  = "arn:aws:secretsmanager:eu-central-1:000000000000:secret:edge"
+	iosApp     = "arn:aws:sns:eu-central-1:000000000000:app/APNS/blindpost"
+	androidApp = "arn:aws:sns:eu-central-1:000000000000:app/GCM/blindpost"
+)
+
+// processes is how many processes of a function there are: calls go to one after
+// the other, so that nothing can rest on what one has in memory.
+const processes = 3
+
+// house is the whole stack in one process: API Gateway, the functions, the queues,
+// the table and SNS.
+type house struct {
+	*apigwtest.Emulator
+	t        *testing.T
+	sqs      *sqstest.Server
+	jobs     string // URL
+	ingress  string
+	table    *mem.Table
+	sns      *provider
+	log      *book
+	apps     []*wiring.App
+	next     atomic.Uint64
+	asked    sync.Map // what clients were made, by name
+	settings []string
+}
+
+// open builds a house. env are further settings; direct is without the ingress
+// queue.
+func open(t *testing.T, binary, direct bool, env ...string) *house {
+	h := &house{t: t, sqs: sqstest.NewServer(1), table: mem.New(time.Now), sns: newProvider(), log: &book{}}
+	h.jobs = h.sqs.Create(sqstest.Queue{Name: "jobs", MaxReceive: 8, Repeat: 0.2})
+	h.settings = append([]string{
+		"BLINDPOST_TABLE=a table", "BLINDPOST_JOBS_QUEUE_URL=" + h.jobs, "BLINDPOST_LOG_LEVEL=debug",
+		"BLINDPOST_ORIGIN_SECRET_ARN=" + secretARN, "BLINDPOST_SNS_IOS_ARN=" + iosApp, "BLINDPOST_SNS_ANDROID_ARN=" + androidApp,
+		"UNRELATED=x",
+	}, env...)
+	cfg := apigwtest.Config{
+		Edge: edgeSecret, Binary: binary,
+		Connect: h.function(wiring.Connect), Default: h.function(wiring.Message), Disconnect: h.function(wiring.Disconnect),
+	}
+	if !direct {
+		h.ingress = h.sqs.Create(sqstest.Queue{Name: "ingress.fifo", MaxReceive: 5})
+		h.settings = append(h.settings, "BLINDPOST_INGRESS_QUEUE_URL="+h.ingress)
+		cfg.Integration = h.sendToIngress
+	}
+	for range processes {
+		c, err := wiring.Load(h.settings, wiring.Message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.apps = append(h.apps, wiring.New(c, h.backend(c)))
+	}
+	// The event sources end after the API, whose last disconnects they carry.
+	h.sqs.Serve(t, h.jobs, time.Minute, h.source(wiring.Sweeper))
+	if !direct {
+		h.sqs.Serve(t, h.ingress, 30*time.Second, h.source(wiring.Message))
+	}
+	h.Emulator = apigwtest.Start(t, cfg)
+	return h
+}
+
+func (h *house) backend(wiring.Config) wiring.Backend {
+	seen := func(name string) { h.asked.Store(name, true) }
+	var ids atomic.Uint64
+	process := fmt.Sprintf("process%d", len(h.apps))
+	return wiring.Backend{
+		Table: func(context.Context) (table.Table, error) { seen("table"); return h.table, nil },
+		SQS:   func(context.Context) (sqs.API, error) { seen("sqs"); return h.sqs, nil },
+		SNS:   func(context.Context) (sns.API, error) { seen("sns"); return h.sns, nil },
+		Connections: func(_ context.Context, endpoint string) (apigw.API, error) {
+			seen("connections")
+			return apigatewaymanagementapi.New(apigatewaymanagementapi.Options{
+				BaseEndpoint: &endpoint, Region: "eu-central-1", HTTPClient: h.Client(),
+				Credentials: credentials.NewStaticCredentialsProvider("id", "key", ""),
+			}), nil
+		},
+		Secret: func(_ context.Context, arn string) (string, error) {
+			if arn != secretARN {
+				return "", fmt.Errorf("there is no secret %s", arn)
+			}
+			return "an-older-word\n" + edgeSecret, nil
+		},
+		Log: slog.New(slog.NewJSONHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Now: time.Now, Random: rand.Reader,
+		NewID: func() string { return fmt.Sprintf("%s.%d", process, ids.Add(1)) },
+	}
+}
+
+// function is a Lambda function: each call goes to another process.
+func (h *house) function(f wiring.Function) apigwtest.Function {
+	return func(ctx context.Context, payload []byte) ([]byte, error) {
+		return h.apps[h.next.Add(1)%processes].Invoke(ctx, f, payload)
+	}
+}
+
+// source makes a function of a queue.
+func (h *house) source(f wiring.Function) sqstest.Function {
+	call := h.function(f)
+	return func(ctx context.Context, e events.SQSEvent) (res events.SQSEventResponse, err error) {
+		payload, err := json.Marshal(e)
+		if err != nil {
+			return res, err
+		}
+		out, err := call(ctx, payload)
+		if err != nil {
+			return res, err
+		}
+		return res, json.Unmarshal(out, &res)
+	}
+}
+
+// sendToIngress is SQS as the integration of API Gateway calls it.
+func (h *house) sendToIngress(ctx context.Context, form url.Values) error {
+	group, id, body := form.Get("MessageGroupId"), form.Get("MessageDeduplicationId"), form.Get("MessageBody")
+	_, err := h.sqs.SendMessage(ctx, &awssqs.SendMessageInput{
+		QueueUrl: &h.ingress, MessageGroupId: &group, MessageDeduplicationId: &id, MessageBody: &body,
+	})
+	return err
+}
+
+// provider is SNS: it keeps what is published.
+type provider struct {
+	sns.API
+	mu     sync.Mutex
+	tokens map[string]string // by endpoint
+	pushed []pushed
+}
+
+type pushed struct {
+	token   string
+	android bool
+	payload []byte
+}
+
+func newProvider() *provider { return &provider{tokens: map[string]string{}} }
+
+func (p *provider) CreatePlatformEndpoint(_ context.Context, in *awssns.CreatePlatformEndpointInput, _ ...func(*awssns.Options)) (*awssns.CreatePlatformEndpointOutput, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	arn := strings.Replace(*in.PlatformApplicationArn, ":app/", ":endpoint/", 1) + fmt.Sprintf("/%x", *in.Token)
+	p.tokens[arn] = *in.Token
+	return &awssns.CreatePlatformEndpointOutput{EndpointArn: &arn}, nil
+}
+
+func (p *provider) Publish(_ context.Context, in *awssns.PublishInput, _ ...func(*awssns.Options)) (*awssns.PublishOutput, error) {
+	var m map[string]string
+	if err := json.Unmarshal([]byte(*in.Message), &m); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := pushed{token: p.tokens[*in.TargetArn]}
+	_, out.android = m["GCM"]
+	out.payload = []byte(m["APNS"] + m["GCM"])
+	p.pushed = append(p.pushed, out)
+	return &awssns.PublishOutput{}, nil
+}
+
+func (p *provider) pushes() []pushed {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]pushed(nil), p.pushed...)
+}
+
+// book is a log that many write.
+type book struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *book) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *book) bytes() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return bytes.Clone(b.b.Bytes())
+}

@@ -1,0 +1,99 @@
+//go:build cdk
+
+package main
+
+import (
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatchactions"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssnssubscriptions"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// Ages in seconds at which a message should long have been handled. A job may be
+// sent with a delay of 15 minutes and is tried for 20.
+const (
+	ingressAge = 60
+	jobsAge    = 45 * 60
+)
+
+// newAlarms makes an alarm for each thing that somebody has to look at. They look
+// at 14 metrics: CloudWatch charges by that number, for those beyond the ten that
+// are free in an account.
+func (r *relay) newAlarms() {
+	topic := r.alarmTopic()
+	add := func(id, description string, m awscloudwatch.IMetric, above float64) {
+		a := awscloudwatch.NewAlarm(r.Stack, str(id), &awscloudwatch.AlarmProps{
+			AlarmDescription:   str("Blindpost: " + description),
+			Metric:             m,
+			Threshold:          jsii.Number(above),
+			ComparisonOperator: awscloudwatch.ComparisonOperator_GREATER_THAN_THRESHOLD,
+			EvaluationPeriods:  jsii.Number(1),
+			// An idle relay has no metrics, and that is well.
+			TreatMissingData: awscloudwatch.TreatMissingData_NOT_BREACHING,
+		})
+		if topic != nil {
+			a.AddAlarmAction(awscloudwatchactions.NewSnsAction(topic))
+			a.AddOkAction(awscloudwatchactions.NewSnsAction(topic))
+		}
+	}
+	for _, name := range functionNames {
+		id := strings.ToUpper(name[:1]) + name[1:]
+		f := r.functions[name]
+		add(id+"Errors", "functions/"+name+" failed; see its log", f.MetricErrors(nil), 0)
+		add(id+"Throttles", "functions/"+name+" was held back: raise its reserved concurrency, or the account's", f.MetricThrottles(nil), 0)
+	}
+	add("IngressDead", "frames or disconnects could not be handled", visible(r.queues.ingressDead), 0)
+	add("JobsDead", "jobs could not be done", visible(r.queues.jobsDead), 0)
+	add("IngressOld", "frames wait for functions/message", age(r.queues.ingress), ingressAge)
+	add("JobsOld", "jobs wait for functions/sweeper", age(r.queues.jobs), jobsAge)
+	add("ApiErrors", "API Gateway answered 5xx: it failed, or what is behind it",
+		awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
+			Expression: str("FILL(integration, 0) + FILL(execution, 0)"),
+			Label:      str("5xx"),
+			Period:     fiveMinutes(),
+			UsingMetrics: &map[string]awscloudwatch.IMetric{
+				"integration": r.apiMetric("IntegrationError", "Sum"),
+				"execution":   r.apiMetric("ExecutionError", "Sum"),
+			},
+		}), 0)
+}
+
+// alarmTopic is nil if nobody is to be told: the alarms can be seen in any case.
+func (r *relay) alarmTopic() awssns.ITopic {
+	switch s := r.settings; {
+	case s.alarmTopicARN != "":
+		return awssns.Topic_FromTopicArn(r.Stack, str("AlarmTopic"), str(s.alarmTopicARN))
+	case s.alarmEmail != "":
+		t := awssns.NewTopic(r.Stack, str("AlarmTopic"), &awssns.TopicProps{EnforceSSL: jsii.Bool(true)})
+		t.AddSubscription(awssnssubscriptions.NewEmailSubscription(str(s.alarmEmail), nil))
+		return t
+	default:
+		return nil
+	}
+}
+
+func fiveMinutes() awscdk.Duration { return awscdk.Duration_Minutes(jsii.Number(5)) }
+
+func visible(q awssqs.Queue) awscloudwatch.IMetric {
+	return q.MetricApproximateNumberOfMessagesVisible(&awscloudwatch.MetricOptions{Statistic: str("Maximum")})
+}
+
+func age(q awssqs.Queue) awscloudwatch.IMetric {
+	return q.MetricApproximateAgeOfOldestMessage(&awscloudwatch.MetricOptions{Statistic: str("Maximum")})
+}
+
+// apiMetric is one of the metrics that API Gateway has for WebSocket APIs.
+func (r *relay) apiMetric(name, statistic string) awscloudwatch.IMetric {
+	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
+		Namespace:     str("AWS/ApiGateway"),
+		MetricName:    str(name),
+		DimensionsMap: &map[string]*string{"ApiId": r.api.ApiId(), "Stage": str(stageName)},
+		Statistic:     str(statistic),
+		Period:        fiveMinutes(),
+	})
+}

@@ -1,0 +1,76 @@
+//go:build cdk
+
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigatewayv2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscertificatemanager"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsroute53"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsroute53targets"
+)
+
+// newFront makes the address that clients are given: that of CloudFront, of a
+// domain of API Gateway, or API Gateway's own.
+func (r *relay) newFront() {
+	r.zone = r.newZone()
+	url := r.apiURL()
+	switch {
+	case r.settings.edge:
+		url = r.newEdge()
+	case r.settings.domain != "":
+		url = r.newDomain()
+	}
+	r.output("Url", "WebSocket address for clients", url)
+}
+
+// newDomain puts a host name in front of the stage. There are no paths behind it:
+// those need the edge.
+func (r *relay) newDomain() string {
+	domain := awsapigatewayv2.NewDomainName(r.Stack, str("Domain"), &awsapigatewayv2.DomainNameProps{
+		DomainName:     str(r.settings.domain),
+		Certificate:    r.certificate(),
+		SecurityPolicy: awsapigatewayv2.SecurityPolicy_TLS_1_2,
+	})
+	awsapigatewayv2.NewApiMapping(r.Stack, str("DomainMapping"), &awsapigatewayv2.ApiMappingProps{
+		Api: r.api, DomainName: domain, Stage: r.stage,
+	})
+	r.newRecords(awsroute53targets.NewApiGatewayv2DomainProperties(domain.RegionalDomainName(), domain.RegionalHostedZoneId()), false)
+	r.output("DomainTarget", "what a CNAME of the domain has to name", *domain.RegionalDomainName())
+	return "wss://" + r.settings.domain
+}
+
+// certificate is the one that was given, or one that the hosted zone vouches for.
+func (r *relay) certificate() awscertificatemanager.ICertificate {
+	if arn := r.settings.certificateARN; arn != "" {
+		return awscertificatemanager.Certificate_FromCertificateArn(r.Stack, str("Certificate"), &arn)
+	}
+	return awscertificatemanager.NewCertificate(r.Stack, str("Certificate"), &awscertificatemanager.CertificateProps{
+		DomainName: str(r.settings.domain),
+		Validation: awscertificatemanager.CertificateValidation_FromDns(r.zone),
+	})
+}
+
+// newZone is nil without a hosted zone of one's own.
+func (r *relay) newZone() awsroute53.IHostedZone {
+	if r.settings.hostedZoneID == "" {
+		return nil
+	}
+	return awsroute53.HostedZone_FromHostedZoneAttributes(r.Stack, str("Zone"), &awsroute53.HostedZoneAttributes{
+		HostedZoneId: str(r.settings.hostedZoneID), ZoneName: str(r.settings.hostedZoneName),
+	})
+}
+
+// newRecords lets the domain lead to the target, where there is a zone for it.
+func (r *relay) newRecords(target awsroute53.IAliasRecordTarget, ipv6 bool) {
+	if r.zone == nil {
+		return
+	}
+	awsroute53.NewARecord(r.Stack, str("DomainRecord"), &awsroute53.ARecordProps{
+		Zone: r.zone, RecordName: str(r.settings.domain), Target: awsroute53.RecordTarget_FromAlias(target),
+	})
+	if ipv6 {
+		awsroute53.NewAaaaRecord(r.Stack, str("DomainRecord6"), &awsroute53.AaaaRecordProps{
+			Zone: r.zone, RecordName: str(r.settings.domain), Target: awsroute53.RecordTarget_FromAlias(target),
+		})
+	}
+}

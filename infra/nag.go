@@ -1,0 +1,68 @@
+//go:build cdk
+
+package main
+
+import (
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
+)
+
+// suppressFindings answers what cdk-nag finds in this stack and is meant to be so.
+// Wildcards are answered one form at a time, so that a new one is found again.
+func (r *relay) suppressFindings() {
+	s := r.settings
+	for _, route := range []string{"$connect", "$default", "$disconnect"} {
+		suppress(r.api.Node().FindChild(str(route+"-Route")), "AwsSolutions-APIG4",
+			"Anyone may connect. Who it is, each dialect finds out by itself: by the header of the upgrade, or by the first signed frame, before which nothing is relayed.")
+	}
+	for _, name := range []string{"message", "sweeper"} {
+		suppress(r.functions[name].role, "AwsSolutions-IAM5",
+			"The ids of connections are made by API Gateway. The wildcard covers the connections of this stage alone.",
+			regex(`Resource::arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:<Api[0-9A-F]+>\/`+stageName+`\/(POST|DELETE|GET)\/@connections\/\*`))
+	}
+	if s.snsIOS != "" || s.snsAndroid != "" {
+		suppress(r.functions["sweeper"].role, "AwsSolutions-IAM5",
+			"The ids of endpoints are made by SNS. The wildcard covers the endpoints of one platform application.",
+			regex(`Resource::arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]+:endpoint\/[A-Z_]+\/[A-Za-z0-9_.-]+\/\*`))
+	}
+	if r.loggingRole != nil {
+		suppress(r.loggingRole, "AwsSolutions-IAM4",
+			"API Gateway asks for this policy of AWS: the role is a setting of the region and serves all its APIs.",
+			"Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs")
+	}
+	if !s.accessLog {
+		suppress(r.stage, "AwsSolutions-APIG1", "Whoever deploys has turned the access log off.")
+	}
+	if !s.pointInTimeRecovery {
+		suppress(r.table, "AwsSolutions-DDB3", "Whoever deploys has turned point-in-time recovery off.")
+	}
+	if s.edge {
+		r.suppressEdgeFindings()
+	}
+}
+
+func (r *relay) suppressEdgeFindings() {
+	suppress(r.origin, "AwsSolutions-SMG4",
+		"CloudFront has a copy, so a rotation by clock would cut off the edge. docs/operations.md says how to rotate it; what it guards is which client address is believed.")
+	suppress(r.edge, "AwsSolutions-CFR1", "Phones travel: no country is left out.")
+	suppress(r.edge, "AwsSolutions-CFR2", "A web ACL costs more than everything else here. The relay limits connections and frames per address itself.")
+	suppress(r.edge, "AwsSolutions-CFR3", "The log of CloudFront holds addresses and query strings, where dialects carry tokens. API Gateway's access log has a line for each request.")
+	if r.settings.domain == "" {
+		suppress(r.edge, "AwsSolutions-CFR4", "With the certificate of cloudfront.net the protocol cannot be chosen. With a domain it is TLS 1.2 or later.")
+	}
+}
+
+// regex is a form of a finding, all of it.
+func regex(pattern string) *cdknag.RegexAppliesTo {
+	return &cdknag.RegexAppliesTo{Regex: str("/^" + pattern + "$/")}
+}
+
+// suppress answers one finding. Without appliesTo it is for the whole of a rule.
+func suppress(c constructs.IConstruct, id, reason string, appliesTo ...any) {
+	s := &cdknag.NagPackSuppression{Id: str(id), Reason: str(reason)}
+	if appliesTo != nil {
+		s.AppliesTo = &appliesTo
+	}
+	cdknag.NagSuppressions_AddResourceSuppressions(c, &[]*cdknag.NagPackSuppression{s}, jsii.Bool(true))
+}

@@ -1,0 +1,198 @@
+//go:build cdk
+
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"blindpost/shared/gateway/apigw/record"
+	"blindpost/shared/table/dynamo/layout"
+)
+
+func TestTable(t *testing.T) {
+	plain := synth(t, "plain", nil).template.get(t, "Table", "AWS::DynamoDB::Table")
+	plain.want(t, map[string]string{
+		"KeySchema":                            `[{"AttributeName":"` + layout.Partition + `","KeyType":"HASH"},{"AttributeName":"` + layout.Sort + `","KeyType":"RANGE"}]`,
+		"AttributeDefinitions.0.AttributeType": "S",
+		"AttributeDefinitions.1.AttributeType": "S",
+		"TimeToLiveSpecification":              `{"AttributeName":"` + layout.Expires + `","Enabled":true}`,
+		"BillingMode":                          "PAY_PER_REQUEST",
+		"DeletionProtectionEnabled":            "true",
+		"PointInTimeRecoverySpecification.PointInTimeRecoveryEnabled": "true",
+		"SSESpecification": "", // the key that DynamoDB owns: free
+	})
+	if plain.DeletionPolicy != "Retain" {
+		t.Errorf("a protected table is to stay, got %s", plain.DeletionPolicy)
+	}
+	bare := synth(t, "everything", everything).template.get(t, "Table", "AWS::DynamoDB::Table")
+	bare.want(t, map[string]string{
+		"DeletionProtectionEnabled":                                   "false",
+		"PointInTimeRecoverySpecification.PointInTimeRecoveryEnabled": "false",
+	})
+	if bare.DeletionPolicy != "Delete" {
+		t.Errorf("an unprotected table is to go with the stack, got %s", bare.DeletionPolicy)
+	}
+}
+
+func TestQueues(t *testing.T) {
+	tm := synth(t, "plain", nil).template
+	for id, want := range map[string]map[string]string{
+		"Ingress": {
+			"FifoQueue": "true", "ContentBasedDeduplication": "false", "DeduplicationScope": "messageGroup", "FifoThroughputLimit": "perMessageGroupId",
+			"VisibilityTimeout": "60", "MessageRetentionPeriod": "86400", "SqsManagedSseEnabled": "true",
+			"RedrivePolicy.deadLetterTargetArn": "${IngressDeadLetters.Arn}", "RedrivePolicy.maxReceiveCount": "5",
+		},
+		"IngressDeadLetters": {"FifoQueue": "true", "MessageRetentionPeriod": "345600", "SqsManagedSseEnabled": "true", "RedrivePolicy": ""},
+		"Jobs": {
+			"FifoQueue": "", "VisibilityTimeout": "150", "MessageRetentionPeriod": "345600", "SqsManagedSseEnabled": "true",
+			"RedrivePolicy.deadLetterTargetArn": "${JobsDeadLetters.Arn}", "RedrivePolicy.maxReceiveCount": "8",
+		},
+		"JobsDeadLetters": {"FifoQueue": "", "MessageRetentionPeriod": "1209600", "SqsManagedSseEnabled": "true", "RedrivePolicy": ""},
+	} {
+		t.Run(id, func(t *testing.T) { tm.get(t, id, "AWS::SQS::Queue").want(t, want) })
+	}
+}
+
+func TestFunctions(t *testing.T) {
+	for name, want := range map[string]map[string]string{
+		"connect":    {"MemorySize": "256", "Timeout": "15", "RecursiveLoop": ""},
+		"message":    {"MemorySize": "256", "Timeout": "30", "RecursiveLoop": "Allow"},
+		"disconnect": {"MemorySize": "128", "Timeout": "10", "RecursiveLoop": ""},
+		"sweeper":    {"MemorySize": "256", "Timeout": "60", "RecursiveLoop": "Allow"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want["Architectures"] = `["arm64"]`
+			want["Runtime"] = "provided.al2023"
+			want["Role"] = "${" + title(name) + "Role.Arn}"
+			want["LoggingConfig.LogGroup"] = "${" + title(name) + "Log}"
+			want["ReservedConcurrentExecutions"] = ""
+			plain := synth(t, "plain", nil).template
+			plain.get(t, title(name), "AWS::Lambda::Function").want(t, want)
+			plain.get(t, title(name)+"Log", "AWS::Logs::LogGroup").want(t, map[string]string{"RetentionInDays": "14", "KmsKeyId": ""})
+
+			full := synth(t, "everything", everything).template
+			reserved := map[string]string{"connect": "11", "message": "12", "disconnect": "13", "sweeper": "14"}[name]
+			full.get(t, title(name), "AWS::Lambda::Function").want(t, map[string]string{"ReservedConcurrentExecutions": reserved})
+			full.get(t, title(name)+"Log", "AWS::Logs::LogGroup").want(t, map[string]string{"RetentionInDays": "30"})
+		})
+	}
+	if n := len(synth(t, "everything", everything).template.ofType("AWS::Lambda::Function")); n != 4 {
+		t.Errorf("there are %d functions: what else runs here?", n)
+	}
+}
+
+func TestWhatCallsTheFunctions(t *testing.T) {
+	plain, full := synth(t, "plain", nil).template, synth(t, "everything", everything).template
+	for id, want := range map[string]map[string]string{
+		"IngressSource": {"EventSourceArn": "${Ingress.Arn}", "FunctionName": "${Message}", "ScalingConfig": ""},
+		"JobsSource":    {"EventSourceArn": "${Jobs.Arn}", "FunctionName": "${Sweeper}", "ScalingConfig": ""},
+	} {
+		want["BatchSize"] = "10"
+		want["FunctionResponseTypes"] = `["ReportBatchItemFailures"]`
+		want["MaximumBatchingWindowInSeconds"] = ""
+		plain.get(t, id, "AWS::Lambda::EventSourceMapping").want(t, want)
+	}
+	if n := len(full.ofType("AWS::Lambda::EventSourceMapping")); n != 2 {
+		t.Errorf("%d queues are polled; each costs, idle or not", n)
+	}
+	full.get(t, "IngressSource", "AWS::Lambda::EventSourceMapping").want(t, map[string]string{"ScalingConfig.MaximumConcurrency": "15"})
+	full.get(t, "JobsSource", "AWS::Lambda::EventSourceMapping").want(t, map[string]string{"ScalingConfig.MaximumConcurrency": "16"})
+	plain.get(t, "Schedule", "AWS::Events::Rule").want(t, map[string]string{
+		"ScheduleExpression": "rate(5 minutes)", "State": "ENABLED", "Targets.0.Arn": "${Sweeper.Arn}", "Targets.0.Input": "", "Targets.0.InputTransformer": "",
+		"Targets.1": "", "Targets.0.RetryPolicy.MaximumRetryAttempts": "0",
+	})
+}
+
+func TestVisibilityOutlastsTheFunction(t *testing.T) {
+	if ingressVisibility < 2*sizesOf["message"].timeout || jobsVisibility < 2*sizesOf["sweeper"].timeout {
+		t.Errorf("a message must not come back while it is being handled")
+	}
+}
+
+func TestRoutes(t *testing.T) {
+	tm := synth(t, "plain", nil).template
+	tm.get(t, "Api", "AWS::ApiGatewayV2::Api").want(t, map[string]string{
+		"ProtocolType": "WEBSOCKET", "RouteSelectionExpression": "$request.body.blindpostRoute", "DisableExecuteApiEndpoint": "",
+	})
+	targets := map[string]resource{}
+	for _, r := range tm.ofType("AWS::ApiGatewayV2::Route") {
+		r.want(t, map[string]string{"AuthorizationType": "NONE", "RouteResponseSelectionExpression": ""})
+		id := strings.TrimSuffix(strings.TrimPrefix(r.at("Target"), "integrations/${"), "}")
+		targets[r.at("RouteKey")] = tm.get(t, id, "AWS::ApiGatewayV2::Integration")
+	}
+	if len(targets) != 3 {
+		t.Fatalf("routes are %v", targets)
+	}
+	for route, function := range map[string]string{"$connect": "Connect", "$disconnect": "Disconnect"} {
+		targets[route].want(t, map[string]string{
+			"IntegrationType": "AWS_PROXY",
+			"IntegrationUri":  "arn:${AWS::Partition}:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions/${" + function + ".Arn}/invocations",
+		})
+	}
+	template, err := json.Marshal(map[string]string{record.TemplateKey: record.Template})
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets["$default"].want(t, map[string]string{
+		"IntegrationType":             "AWS",
+		"IntegrationMethod":           "POST",
+		"IntegrationUri":              "arn:${AWS::Partition}:apigateway:${AWS::Region}:sqs:path/${AWS::AccountId}/${Ingress.QueueName}",
+		"PassthroughBehavior":         "NEVER",
+		"RequestParameters":           `{"integration.request.header.Content-Type":"'application/x-www-form-urlencoded'"}`,
+		"TemplateSelectionExpression": "frame",
+		"RequestTemplates":            string(template),
+		"CredentialsArn":              "${FrameRole.Arn}",
+		"ContentHandlingStrategy":     "",
+	})
+}
+
+func TestStage(t *testing.T) {
+	plain := synth(t, "plain", nil).template
+	stage := plain.get(t, "Stage", "AWS::ApiGatewayV2::Stage")
+	stage.want(t, map[string]string{
+		"StageName": "prod", "AutoDeploy": "true",
+		"DefaultRouteSettings.ThrottlingRateLimit": "500", "DefaultRouteSettings.ThrottlingBurstLimit": "1000",
+		// Neither would be without the content of frames.
+		"DefaultRouteSettings.DataTraceEnabled": "", "DefaultRouteSettings.LoggingLevel": "",
+		"AccessLogSettings.DestinationArn": "arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:${AccessLog}",
+	})
+	if format := stage.at("AccessLogSettings.Format"); !strings.Contains(format, "$context.requestId") ||
+		strings.Contains(strings.ToLower(format), "querystring") || strings.Contains(format, "path") || strings.Contains(format, "authorizer") ||
+		strings.Contains(format, "identity") || !json.Valid([]byte(format)) {
+		t.Errorf("the access log has %s", format)
+	}
+	// Without the role of the region an access log cannot be turned on.
+	if depends := list(stage.DependsOn); !strings.Contains(flat(depends), "ApiAccount") {
+		t.Errorf("the stage depends on %v", depends)
+	}
+	plain.get(t, "ApiAccount", "AWS::ApiGateway::Account").want(t, map[string]string{"CloudWatchRoleArn": "${ApiLoggingRole.Arn}"})
+
+	full := synth(t, "everything", everything).template
+	full.get(t, "Stage", "AWS::ApiGatewayV2::Stage").want(t, map[string]string{
+		"DefaultRouteSettings.ThrottlingRateLimit": "50", "DefaultRouteSettings.ThrottlingBurstLimit": "60",
+	})
+	if len(full.ofType("AWS::ApiGateway::Account")) != 0 {
+		t.Error("the region's logging role was to be left alone")
+	}
+	small := synth(t, "small", fronts["small"]).template
+	small.get(t, "Stage", "AWS::ApiGatewayV2::Stage").want(t, map[string]string{"AccessLogSettings": ""})
+	if len(small.ofType("AWS::ApiGateway::Account")) != 0 {
+		t.Error("without an access log nobody needs the logging role")
+	}
+}
+
+func TestNothingCostsWhileIdle(t *testing.T) {
+	for name, context := range fronts {
+		for id, r := range synth(t, name, context).template.resources {
+			switch r.Type {
+			case "AWS::KMS::Key", "AWS::EC2::NatGateway", "AWS::EC2::VPC", "AWS::Lambda::Version", "AWS::CloudWatch::InsightRule":
+				t.Errorf("%s: %s is a %s", name, id, r.Type)
+			}
+			if r.Properties["ProvisionedConcurrencyConfig"] != nil || r.Properties["TracingConfig"] != nil {
+				t.Errorf("%s: %s costs while it does nothing", name, id)
+			}
+		}
+	}
+}

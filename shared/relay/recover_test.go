@@ -1,0 +1,111 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"blindpost/shared/queue"
+	"blindpost/shared/table"
+	"blindpost/shared/table/mem"
+)
+
+// jobList keeps jobs.
+type jobList []queue.Job
+
+func (l *jobList) Send(_ context.Context, j queue.Job) error { *l = append(*l, j); return nil }
+
+// Many members, more than fit into one transaction: whoever had a connection is
+// offline afterwards, whoever has something waiting is woken, if that is called
+// for, and nothing else changes.
+func TestRecovery(t *testing.T) {
+	const each = 130
+	for _, unclean := range []bool{true, false} {
+		t.Run(fmt.Sprint("unclean ", unclean), func(t *testing.T) {
+			ctx, now := t.Context(), nowhere()
+			clock := func() time.Time { return now }
+			jobs, tab := &jobList{}, mem.New(clock)
+			r := New(Options{
+				Table: tab, Queue: jobs, Log: slog.New(slog.DiscardHandler), Now: clock,
+				Random: bytes.NewReader(make([]byte, 64)), NewID: func() string { return "id" },
+			})
+			attrs := func(conn, token string, stored int64) table.Attrs {
+				a := table.Attrs{"lane": table.String("lane"), "gen": table.String("g"), "seen": table.Number(1), "tail": table.Number(9)}
+				if conn != "" {
+					a["conn"], a["cs"] = table.String(conn), table.Number(connOpen)
+				}
+				if token != "" {
+					a["tok"] = table.String(token)
+				}
+				if stored > 0 {
+					a["n"] = table.Number(stored)
+				}
+				return a
+			}
+			kinds := map[string]table.Attrs{
+				"connected":         attrs("c", "token", 0),
+				"connected waiting": attrs("c", "token", 2),
+				"asleep waiting":    attrs("", "token", 3),
+				"no token waiting":  attrs("", "", 5),
+				"asleep":            attrs("", "token", 0),
+			}
+			for kind, a := range kinds {
+				for i := range each {
+					key := memberKey("skald/ns", fmt.Sprint(kind, " ", i))
+					if _, err := tab.Write(ctx, table.Op{Action: table.Put, Key: key, Set: a}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if _, err := tab.Write(ctx, RootOp("skald/ns", "g", "root")); err != nil {
+				t.Fatal(err)
+			}
+			now = now.Add(time.Hour)
+			items, err := table.QueryAll(ctx, tab, table.Query{Partition: groupPartition("skald/ns")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			y := r.NewRecovery(unclean)
+			for _, it := range items {
+				if err := y.Visit(ctx, it); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := y.Finish(ctx); err != nil {
+				t.Fatal(err)
+			}
+
+			woken := each // the pointer alone says that something was not confirmed
+			if unclean {
+				woken = 2 * each
+			}
+			if y.Stored != (2+3+5)*each || y.Lost != 2*each || y.Woken != woken || len(*jobs) != woken {
+				t.Errorf("found %d stored, %d lost, %d woken with %d jobs", y.Stored, y.Lost, y.Woken, len(*jobs))
+			}
+			for _, j := range *jobs {
+				if j.Kind != JobPush || !j.At.IsZero() || !strings.Contains(string(j.Body), "waiting") {
+					t.Errorf("asked for %s of %s", j.Kind, j.Body)
+				}
+			}
+			for kind := range kinds {
+				for i := range each {
+					m, err := r.GetMember(ctx, "skald/ns", fmt.Sprint(kind, " ", i))
+					if err != nil || m == nil {
+						t.Fatal("a member is gone", err)
+					}
+					seen := time.UnixMilli(1)
+					if strings.HasPrefix(kind, "connected") {
+						seen = now
+					}
+					if m.Conn != "" || m.connState != 0 || !m.Seen.Equal(seen) || m.tail != 9 {
+						t.Fatalf("%s is %+v", kind, m)
+					}
+				}
+			}
+		})
+	}
+}
