@@ -20,6 +20,7 @@ type household struct {
 	size  int
 
 	conn   *peer
+	last   error // of what was tried
 	rounds atomic.Int64
 }
 
@@ -36,6 +37,7 @@ func (h *household) insist(ctx context.Context, do func(agent *peer) error) bool
 			h.conn = nil
 		}
 		if ctx.Err() == nil {
+			h.last = err
 			h.s.judge(h.agent, err, nil)
 		}
 		every(ctx, 20*time.Millisecond)
@@ -172,7 +174,16 @@ func (h *household) usedUp(ctx context.Context, token skaldclient.PairingToken) 
 // live goes on, round after round, until stop is closed and the last round is
 // finished; then it goes home.
 func (h *household) live(stop <-chan struct{}) {
-	for ctx := h.s.t.Context(); ; {
+	ctx, cancel := context.WithCancel(h.s.t.Context())
+	defer cancel()
+	go func() {
+		select {
+		case <-stop:
+			time.AfterFunc(patience, cancel)
+		case <-ctx.Done():
+		}
+	}()
+	for {
 		select {
 		case <-stop:
 			h.goHome()
@@ -180,6 +191,7 @@ func (h *household) live(stop <-chan struct{}) {
 		default:
 		}
 		if !h.round(ctx) {
+			h.s.book.blame("the household of %s does not get anything done any more: %v", h.agent, h.last)
 			return
 		}
 	}

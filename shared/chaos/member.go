@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"net"
 	"runtime"
 	"sync/atomic"
@@ -21,7 +22,8 @@ type member struct {
 	device string // push token
 }
 
-func (m *member) String() string { return m.name }
+// Format prints the name, whatever the verb; the identity would print its key.
+func (m *member) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, m.name) }
 
 // home is an agent and its phones.
 type home struct {

@@ -200,10 +200,10 @@ func (s *sim) everybodyBack() {
 	}
 	before := len(s.messages)
 	for _, p := range s.peers {
-		if p.sock == nil || !p.sock.authed {
-			continue
-		}
 		for _, q := range p.space.members() {
+			if p.sock == nil || !p.sock.authed {
+				break
+			}
 			m := s.ghost.memberOf(q)
 			if q != p && m != nil && (q.agent || m.st == "authorised") {
 				p.sock.sendMessage(q, false)

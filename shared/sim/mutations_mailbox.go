@@ -168,12 +168,13 @@ func mailboxMutations() []Mutation {
 					}
 					return it, err
 				}, write: func(_ context.Context, o table.Op) (table.Op, bool) {
-					for name := range o.Set {
-						if strings.HasPrefix(name, "f.") {
-							o = without(o, name)
-						}
+					return withoutFence(o), true
+				}, transact: func(_ context.Context, ops []table.Op) []table.Op {
+					ops = slices.Clone(ops)
+					for i := range ops {
+						ops[i] = withoutFence(ops[i])
 					}
-					return o, true
+					return ops
 				}}
 			},
 		},
@@ -193,6 +194,16 @@ func mailboxMutations() []Mutation {
 			alone: true,
 		},
 	}
+}
+
+// withoutFence drops the conditions on the fences that an operation sets.
+func withoutFence(o table.Op) table.Op {
+	for name := range o.Set {
+		if strings.HasPrefix(name, "f.") {
+			o = without(o, name)
+		}
+	}
+	return o
 }
 
 func tailIs(it table.Item) table.Cond {

@@ -89,7 +89,7 @@ func drawPlan(seed uint64) plan {
 		freeze:     pick(0, 0, 10, 50),
 		churn:      pick(0, 1, 1, 2, 4),
 		pairing:    pick(0, 1, 1, 3),
-		revoking:   pick(0, 0, 1, 1, 3),
+		revoking:   pick(0, 1, 1, 3),
 		long:       one(3),
 		ttl:        messageTTL,
 		expiry:     one(3),
@@ -123,25 +123,21 @@ func drawPlan(seed uint64) plan {
 	p.most = pick(1, 1, 2, 3, 6)
 	f := &p.faults
 	often := pick(3, 8, 20)
-	maybe := func(v *int) {
-		if one(3) {
-			*v = often
-		}
-	}
-	maybe(&f.crash)
-	maybe(&f.crashAfter)
-	maybe(&f.storage)
-	maybe(&f.post)
-	maybe(&f.postSent)
-	maybe(&f.twice)
-	maybe(&f.refuse)
+	kinds := []*int{&f.crash, &f.crashAfter, &f.storage, &f.post, &f.postSent, &f.twice, &f.refuse}
 	if p.mode == functions {
-		maybe(&f.ambiguous)
-		maybe(&f.close)
-		maybe(&f.queue)
+		kinds = append(kinds, &f.ambiguous, &f.close, &f.queue)
 		f.mute = pick(0, 30, 100)
 	} else {
-		maybe(&f.slow)
+		kinds = append(kinds, &f.slow)
+	}
+	if one(2) { // one kind, and more of it
+		*kinds[r.IntN(len(kinds))] = often * 3
+		return p
+	}
+	for _, k := range kinds {
+		if one(3) {
+			*k = often
+		}
 	}
 	return p
 }

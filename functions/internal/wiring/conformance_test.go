@@ -3,6 +3,7 @@ package wiring_test
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"testing"
 
 	"blindpost/shared/dialect/skald/conformance"
@@ -15,6 +16,9 @@ import (
 func TestConformance(t *testing.T) {
 	conformance.Run(t, func(t *testing.T, o conformance.Settings) conformance.Target {
 		h := open(t, true, false, variables(o)...)
+		if name := os.Getenv("DUMP"); name != "" {
+			t.Cleanup(func() { os.WriteFile(name, h.log.bytes(), 0o600) })
+		}
 		return conformance.Target{
 			URL:        h.URL() + "/v1/ws",
 			TLS:        h.Client().Transport.(*http.Transport).TLSClientConfig.Clone(),
@@ -50,3 +54,5 @@ func variables(o conformance.Settings) (env []string) {
 	set("NAMESPACE_TTL", o.NamespaceTTL, o.NamespaceTTL != 0)
 	return env
 }
+
+func TestMain(m *testing.M) { os.Exit(m.Run()) }

@@ -39,7 +39,7 @@ func TestConformanceInTrouble(t *testing.T) {
 	}, tabletest.Checks(suiteChecks/4))
 	t.Logf("refused %d, unreachable %d, lost reads %d, lost transactions %d, of which done %d",
 		troubles.refused, troubles.unreachable, troubles.reads, troubles.transactions, troubles.done)
-	if troubles.refused < 100 || troubles.unreachable < 100 || troubles.reads < 100 || troubles.transactions < 100 || troubles.done < 30 {
+	if troubles.refused < 100 || troubles.unreachable < 100 || troubles.reads < 100 || troubles.transactions < 100 || troubles.done < 10 {
 		t.Error("there was too little trouble to prove anything")
 	}
 }

@@ -20,10 +20,14 @@
 // Whatever touches one item is a single conditional write, also a transaction of
 // one operation, as a transaction costs twice as much. Reads are strongly
 // consistent. A query is one request and at most one page; it may read one item
-// more than it returns. An item weighs 4 to 13 bytes more than the contract counts, and DynamoDB
-// counts 19 bytes more for each attribute that an update sets, so an item within
-// 1 KB of the limit may be ErrTooLarge. An update of several hundred attributes is
-// ErrInvalid: the expression that says it would exceed 4 KB.
+// more than it returns.
+//
+// An item weighs 4 to 13 bytes more than its content, and DynamoDB counts 19 bytes
+// more for each attribute that an update sets, so an item within 1 KB of the limit
+// may be ErrTooLarge. It may also count what the updates of a transaction leave
+// behind, and not only what they carry, against the limit of 4 MB. An update of
+// several hundred attributes is ErrInvalid: the expression that says it would
+// exceed 4 KB.
 //
 // # Errors, and what is tried again
 //
@@ -43,6 +47,11 @@
 // first try made false, and the old item, which Write returns, would be lost at any
 // rate. So it is not sent again; Write returns ErrUncertain, and the caller is
 // where it would be after a crash at this point. It is never ErrBusy.
+//
+// On Lambda a connection may have died while the function was frozen, and then the
+// first write over it is uncertain. A client whose idle connections live shorter
+// than those of DynamoDB and of what lies between (http.Transport.IdleConnTimeout,
+// which goes by the wall clock; some 20 seconds) does not try them.
 //
 // Errors carry the code of DynamoDB's error but never its message, as that may
 // quote keys and values.

@@ -326,18 +326,23 @@ func TestTokens(t *testing.T) {
 		{"throttled, then done", []answer{throttled, throttled, {}}, "ABC", nil},
 		{"lost, throttled, done", []answer{open, throttled, throttled, {}}, "AAAA", nil},
 		{"conflict, then done", []answer{conflict, conflict, {}}, "ABC", nil},
-		{"lost, conflict, lost, done", []answer{open, conflict, open, {}}, "AABB", nil},
+		{"lost, conflict, lost, done", []answer{open, conflict, open, {}}, "AAAA", nil},
+		{"lost, expired item, done", []answer{open, {err: canceled(refusedReason(gone), reason("None"))}, {}}, "AAB", nil},
+		{"expired item, lost, done", []answer{{err: canceled(refusedReason(gone), reason("None"))}, open, {}}, "ABB", nil},
+		{"expired item, lost, written by others, done", []answer{{err: canceled(refusedReason(gone), reason("None"))}, open,
+			{err: canceled(refusedReason(fresh), reason("None"))}, {}}, "ABBC", nil},
 		{"lost, condition", []answer{open, {err: canceled(reason("None"), reason("ConditionalCheckFailed"))}}, "AA", table.ErrCondition},
 		{"throttled, then lost for good", []answer{throttled, open}, "ABBBBBBBBBBB", ErrUncertain},
 		{"lost, then throttled for good", []answer{open, throttled}, "AAAAAAAAAAAA", ErrUncertain},
 		{"lost, then denied", []answer{open, {err: code(400, "AccessDeniedException")}}, "AA", ErrUncertain},
-		{"lost, conflict for good", []answer{open, conflict}, "AABCDEFGHIJK", table.ErrBusy},
+		{"lost, conflict for good", []answer{open, conflict}, "AAAAAAAAAAAA", ErrUncertain},
+		{"conflict for good", []answer{conflict}, "ABCDEFGHIJKL", table.ErrBusy},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tbl, s := scripted(t, c.answers...)
 				// A clock that moves, so that a new request is seen to be one.
-				tbl.now = func() time.Time { return time.Now().Add(time.Duration(len(s.calls)) * time.Second) }
+				tbl.now = func() time.Time { return start.Add(time.Duration(len(s.calls)) * time.Second) }
 				ops := []table.Op{{Action: table.Update, Key: key("s"), Add: map[string]int64{"n": 1}}, putOp}
 				ops[1].Key = key("t")
 				wantError(t, tbl.Transact(t.Context(), ops), c.want)

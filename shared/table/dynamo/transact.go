@@ -75,10 +75,14 @@ func (t *Table) transact(ctx context.Context, ops []table.Op) error {
 
 		var canceled *types.TransactionCanceledException
 		if errors.As(err, &canceled) {
-			in, uncertain = nil, false
 			v, err := judgeAll(ops, replace, canceled.CancellationReasons, now)
 			if err != nil {
 				return err
+			}
+			// A conflict is no word about an earlier try of the same request; that
+			// an item was looked at is.
+			if v != unchanged || !uncertain {
+				in, uncertain = nil, false
 			}
 			if tries.turn(v) {
 				continue
@@ -183,25 +187,23 @@ func (t *Table) transactItem(op table.Op, now time.Time) types.TransactWriteItem
 // before it could not be looked at: then the next try will tell which is the first.
 // Otherwise it marks in replace what the next try does differently.
 func judgeAll(ops []table.Op, replace []bool, reasons []types.CancellationReason, now time.Time) (verdict, error) {
-	all := changed
+	all := unchanged
 	for i := range min(len(ops), len(reasons)) {
 		switch code := aws.ToString(reasons[i].Code); code {
 		case "", "None":
 		case "ConditionalCheckFailed":
 			v, err := judge(ops[i], replace[i], reasons[i].Item, now)
 			if err != nil {
-				return changed, atOp(err, i)
+				return unchanged, atOp(err, i)
 			}
 			replace[i] = v == expired
-			if v == expired {
-				all = expired
-			}
+			all = max(all, v)
 		case "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "RequestLimitExceeded":
-			return changed, nil
+			return all, nil
 		case "ValidationError":
-			return changed, fmt.Errorf("failed to write a transaction: %w", invalid(aws.ToString(reasons[i].Message)))
+			return unchanged, fmt.Errorf("failed to write a transaction: %w", invalid(aws.ToString(reasons[i].Message)))
 		default:
-			return changed, fmt.Errorf("failed to write a transaction: %w", &serviceError{code: code})
+			return unchanged, fmt.Errorf("failed to write a transaction: %w", &serviceError{code: code})
 		}
 	}
 	return all, nil

@@ -90,9 +90,11 @@ func replacement(op table.Op, now time.Time) (table.Op, error) {
 type verdict uint8
 
 const (
-	// changed: the condition would hold now. The item was not what the request
-	// had been made for, or DynamoDB did not say what it was.
-	changed verdict = iota
+	// unchanged: nothing speaks against the request. Something was in its way.
+	unchanged verdict = iota
+	// revived: somebody else wrote the item anew that was to be replaced, so it
+	// is an update again.
+	revived
 	// expired: the item has expired, and the update has to replace it.
 	expired
 )
@@ -101,22 +103,22 @@ const (
 // an error if the operation fails.
 func judge(op table.Op, replaced bool, stored attributes, now time.Time) (verdict, error) {
 	if op.Action != table.Update {
-		return changed, &table.ConditionError{}
+		return unchanged, &table.ConditionError{}
 	}
 	if replaced {
-		return changed, nil // somebody else wrote the item anew
+		return revived, nil
 	}
 	old, err := decodeItem(stored)
 	if err != nil {
-		return changed, err
+		return unchanged, err
 	}
 	if _, err := table.Apply(op, old, now); err != nil {
-		return changed, err
+		return unchanged, err
 	}
 	if old != nil && old.Expired(now) {
 		return expired, nil
 	}
-	return changed, nil
+	return unchanged, nil
 }
 
 // send does an operation as one request and returns the item as it was before.

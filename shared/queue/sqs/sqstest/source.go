@@ -17,7 +17,7 @@ type Function func(ctx context.Context, e events.SQSEvent) (events.SQSEventRespo
 
 const (
 	batchSize   = 10
-	invocations = 10 // at a time
+	invocations = 200 // at a time
 )
 
 // Serve puts an event source with ReportBatchItemFailures on a queue, until the
