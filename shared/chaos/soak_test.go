@@ -41,7 +41,9 @@ func playSoak(t *testing.T, u *suite) {
 	s.load(all, talkers, half, u.seed+2)
 	end := s.measure()
 
-	// A leak of one object per connection would show: there are hundreds.
+	// A leak of one object per connection shows in the full run, where there are
+	// thousands. The short one ends while the number of pending timers, which last
+	// 30 s, still grows with each pairing.
 	m := s.relay.scrape()
 	connections := m.one(t, "blindpost_connects_accepted_total")
 	fresh := end.connections - middle.connections
@@ -51,7 +53,7 @@ func playSoak(t *testing.T, u *suite) {
 		allowed     float64
 	}{
 		{"heap", middle.heap, end.heap, 1<<19 + 50*fresh},
-		{"objects in the heap", middle.objects, end.objects, 1500 + fresh/2},
+		{"objects in the heap", middle.objects, end.objects, float64(budget(6000, 1500)) + fresh/2},
 		{"goroutines", middle.goroutines, end.goroutines, 3},
 		{"open files", middle.fds, end.fds, 2},
 		{"resident memory", middle.resident, end.resident, 16 << 20},

@@ -13,22 +13,22 @@ import (
 
 const (
 	// maxTransient bounds the live frames that wait in the lane of a member that
-	// is draining.
+	// is draining, maxLarge those of them that are larger than large bytes.
 	maxTransient = 64
-	// maxTransientSize is the largest live frame that can wait there, in bytes.
-	maxTransientSize = 64 << 10
-	// Larger ones wait for the member to open, looking again so often, and so
-	// many times.
-	openPoll  = 20 * time.Millisecond
-	openPolls = 50
+	maxLarge     = 8
+	large        = 64 << 10
+	// partSize is how much of a frame one item holds; a live frame may take two.
+	partSize = 300 << 10
 	// transientTTL is when a transient entry is forgotten at the latest. It is only
 	// a safety net: the end of the connection it is bound to takes it out, and a
 	// long mailbox may take a slow phone an hour.
 	transientTTL = 24 * time.Hour
 
 	// transientMark is set in the mark of a transient entry, so that its
-	// confirmation knows which counter to take it off.
+	// confirmation knows which counter to take it off; pairMark in that of an
+	// entry that takes two numbers, its own and the one before.
 	transientMark = 1 << 62
+	pairMark      = 1 << 61
 )
 
 // entry is one frame in a lane.
@@ -42,14 +42,23 @@ type entry struct {
 	epoch int64
 	// live says that the sender wants to hear if a transient entry is dropped.
 	live bool
+	// pair says that the frame is in two items, of which seq is the second.
+	pair bool
 }
 
 func (e *entry) mark() uint64 {
+	mark := uint64(e.seq)
 	if e.conn != "" {
-		return uint64(e.seq) | transientMark
+		mark |= transientMark
 	}
-	return uint64(e.seq)
+	if e.pair {
+		mark |= pairMark
+	}
+	return mark
 }
+
+// markSeq is the number of the entry with a mark.
+func markSeq(mark uint64) int64 { return int64(mark &^ (transientMark | pairMark)) }
 
 func lanePartition(lane string) string { return "l/" + lane }
 
@@ -59,11 +68,32 @@ func laneKey(lane string, seq int64) table.Key {
 	return table.Key{Partition: lanePartition(lane), Sort: laneSort(seq)}
 }
 
-func (e *entry) putOp(lane string, now time.Time, ttl time.Duration) table.Op {
+// Attributes of an item that holds a part of a frame.
+const (
+	partFirst  = "p1"
+	partSecond = "p2"
+)
+
+// putOps makes the operations that write an entry: one, or two for a frame that
+// does not fit into one item.
+func (e *entry) putOps(lane string, now time.Time, ttl time.Duration) []table.Op {
+	if !e.pair {
+		return []table.Op{e.putOp(lane, e.seq, e.frame.Data, "", now, ttl)}
+	}
+	return []table.Op{
+		e.putOp(lane, e.seq-1, e.frame.Data[:partSize], partFirst, now, ttl),
+		e.putOp(lane, e.seq, e.frame.Data[partSize:], partSecond, now, ttl),
+	}
+}
+
+func (e *entry) putOp(lane string, seq int64, data []byte, part string, now time.Time, ttl time.Duration) table.Op {
 	set := table.Attrs{
-		"f":  table.Bytes(e.frame.Data),
+		"f":  table.Bytes(data),
 		"s":  table.String(e.sender),
 		"at": table.Number(now.UnixMilli()),
+	}
+	if part != "" {
+		set[part] = table.Number(1)
 	}
 	if e.frame.Text {
 		set["t"] = table.Number(1)
@@ -78,7 +108,7 @@ func (e *entry) putOp(lane string, now time.Time, ttl time.Duration) table.Op {
 	}
 	return table.Op{
 		Action:  table.Put,
-		Key:     laneKey(lane, e.seq),
+		Key:     laneKey(lane, seq),
 		Conds:   []table.Cond{table.IfAbsent()},
 		Set:     set,
 		Expires: now.Add(ttl),
@@ -104,7 +134,11 @@ func entryFrom(it table.Item) (*entry, error) {
 // that nothing about m has changed since it was read that matters here.
 // table.ErrCondition means: read again. On success e.seq is set.
 func (r *Relay) append(ctx context.Context, m *Member, e *entry, sender *Conn) error {
+	e.pair = len(e.frame.Data) > partSize
 	e.seq = m.tail + 1
+	if e.pair {
+		e.seq++
+	}
 	update := table.Op{
 		Action: table.Update,
 		Key:    memberKey(m.Group, m.Key),
@@ -132,8 +166,8 @@ func (r *Relay) append(ctx context.Context, m *Member, e *entry, sender *Conn) e
 			update.Set[lastSeq(sender.lane)] = table.Number(e.seq)
 		}
 	}
-	err := r.table.Transact(ctx, []table.Op{update, e.putOp(m.Lane, r.now(), r.Limits().MessageTTL)})
-	if err != nil {
+	ops := append([]table.Op{update}, e.putOps(m.Lane, r.now(), r.Limits().MessageTTL)...)
+	if err := r.table.Transact(ctx, ops); err != nil {
 		return fmt.Errorf("failed to append to a lane: %w", err)
 	}
 	return nil
@@ -175,17 +209,42 @@ func (r *Relay) readLane(ctx context.Context, lane string, after int64, limit in
 			q.After = p.Next
 			continue
 		}
+		if n := len(p.Items); n > 0 && p.Items[n-1].Attrs[partFirst].Num() == 1 {
+			// The page ends in the middle of a frame.
+			rest, err := r.table.Query(ctx, table.Query{
+				Partition: q.Partition, After: p.Items[n-1].Key.Sort, Limit: 1,
+			})
+			if err != nil {
+				return nil, fmt.Errorf("failed to read a lane: %w", err)
+			}
+			p.Items = append(p.Items, rest.Items...)
+		}
 		return entriesFrom(p.Items)
 	}
 }
 
+// entriesFrom makes entries of items, of two parts one. A part whose other half
+// is not there (it has expired in between) is left out.
 func entriesFrom(items []table.Item) ([]*entry, error) {
 	out := make([]*entry, 0, len(items))
+	var first *entry
 	for _, it := range items {
 		e, err := entryFrom(it)
 		if err != nil {
 			return nil, err
 		}
+		switch {
+		case it.Attrs[partFirst].Num() == 1:
+			first = e
+			continue
+		case it.Attrs[partSecond].Num() == 1:
+			if first == nil || first.seq != e.seq-1 {
+				continue
+			}
+			e.pair = true
+			e.frame.Data = append(first.frame.Data, e.frame.Data...)
+		}
+		first = nil
 		out = append(out, e)
 	}
 	return out, nil
@@ -194,7 +253,7 @@ func entriesFrom(items []table.Item) ([]*entry, error) {
 // confirm takes confirmed entries out of a lane. What is already gone is
 // skipped, so that confirming twice is harmless.
 func (r *Relay) confirm(ctx context.Context, group, key, lane string, marks []uint64) error {
-	const chunk = table.MaxTransaction - 1
+	const chunk = (table.MaxTransaction - 1) / 2 // an entry may be two items
 	for len(marks) > 0 {
 		n := min(len(marks), chunk)
 		err := r.confirmTogether(ctx, group, key, lane, marks[:n])
@@ -218,9 +277,13 @@ func (r *Relay) confirmTogether(ctx context.Context, group, key, lane string, ma
 		} else {
 			stored++
 		}
+		seq := markSeq(mark)
+		if mark&pairMark != 0 {
+			ops = append(ops, table.Op{Action: table.Delete, Key: laneKey(lane, seq-1)})
+		}
 		ops = append(ops, table.Op{
 			Action: table.Delete,
-			Key:    laneKey(lane, int64(mark&^uint64(transientMark))),
+			Key:    laneKey(lane, seq),
 			Conds:  []table.Cond{table.IfExists()},
 		})
 	}
@@ -264,6 +327,9 @@ func (r *Relay) recount(ctx context.Context, m *Member) (bool, error) {
 	}
 	var stored, transient int64
 	for _, it := range items {
+		if it.Attrs[partFirst].Num() == 1 {
+			continue // its second half counts
+		}
 		if _, bound := it.Attrs["c"]; bound {
 			transient++
 		} else {

@@ -183,7 +183,7 @@ func (r *Relay) confirmed(ctx context.Context, c *Conn, marks []uint64) error {
 		return nil
 	}
 	for _, mark := range marks {
-		if int64(mark&^uint64(transientMark)) == c.pausedAt {
+		if markSeq(mark) == c.pausedAt {
 			return r.pump(ctx, c)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"blindpost/shared/gateway"
 	"blindpost/shared/table"
@@ -193,23 +192,13 @@ func (r *Relay) postStored(ctx context.Context, m *Member, e *entry) (Result, er
 }
 
 func (r *Relay) sendLive(ctx context.Context, l *Letter) (Result, error) {
-	polls := 0
-	for range maxTries + openPolls {
+	for range maxTries {
 		m, res, err := r.recipient(ctx, l)
 		if err != nil || res != "" {
 			return res, err
 		}
 		if m.Conn == "" || r.front.Gone(m.Conn) {
 			return PeerOffline, nil
-		}
-		if m.connState != connOpen && len(l.Frame.Data) > maxTransientSize {
-			if polls++; polls > openPolls {
-				return PeerOffline, nil
-			}
-			if err := pause(ctx, openPoll); err != nil {
-				return "", err
-			}
-			continue
 		}
 		if m.connState != connOpen {
 			res, err := r.appendLive(ctx, m, l)
@@ -247,8 +236,9 @@ func (r *Relay) sendLive(ctx context.Context, l *Letter) (Result, error) {
 // appendLive lets a live frame wait its turn behind the stored ones of a member
 // that is draining.
 func (r *Relay) appendLive(ctx context.Context, m *Member, l *Letter) (Result, error) {
-	if m.transient >= maxTransient {
-		return PeerOffline, nil
+	size := len(l.Frame.Data)
+	if m.transient >= maxTransient || (size > large && m.transient >= maxLarge) || size > 2*partSize {
+		return PeerOffline, nil // it does not keep up with what waits for it already
 	}
 	e := &entry{frame: l.Frame, sender: l.Sender.Member, conn: m.Conn, epoch: m.Epoch, live: true}
 	if err := r.append(ctx, m, e, l.Sender); err != nil {
@@ -312,16 +302,4 @@ func (r *Relay) replaced(ctx context.Context, m *Member) (bool, error) {
 	}
 	r.vanished(ctx, m)
 	return false, nil
-}
-
-// pause waits for a while.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -210,7 +210,7 @@ func (s *sim) sweep() {
 // for days.
 func (s *sim) letTimePass() {
 	d := time.Duration(1+s.rng.IntN(5)) * time.Second
-	if len(s.tasks) == 0 {
+	if len(s.tasks) == 0 && !slices.ContainsFunc(s.sockList, (*socket).unfinished) {
 		switch n := s.rng.IntN(10); {
 		case n < 3:
 			d = 31 * time.Second

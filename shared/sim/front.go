@@ -147,7 +147,7 @@ func (k *socket) networkGone() {
 	// Of what the peer has sent, some has arrived.
 	if n := len(k.up); n > 0 {
 		keep := s.rng.IntN(n + 1)
-		if keep == 0 && k.up[0].attempts > 0 {
+		if keep == 0 && k.unfinished() {
 			keep = 1 // a handler has seen it: it has arrived
 		}
 		for _, e := range k.up[keep:] {
@@ -163,6 +163,9 @@ func (s *sim) dropUp(e *upEvent) {
 		e.msg.ended = s.steps
 	}
 }
+
+// unfinished reports whether an event waits to be handled again.
+func (k *socket) unfinished() bool { return len(k.up) > 0 && k.up[0].attempts > 0 }
 
 // idleLimit is when a front notices that a peer is silent.
 func (s *sim) idleLimit() time.Duration {
@@ -214,7 +217,7 @@ func (k *socket) closeByRelay() {
 
 func (k *socket) dropUpExceptRunning() {
 	keep := 0
-	if len(k.up) > 0 && k.up[0].attempts > 0 {
+	if k.unfinished() {
 		keep = 1
 	}
 	for _, e := range k.up[keep:] {

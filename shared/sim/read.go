@@ -135,13 +135,16 @@ func (s *sim) overtaker(m *message) *message {
 	return nil
 }
 
-// mayOvertake reports whether the order of two messages is one that functions
-// cannot keep: their sender sent them over two connections, whose handlers ran
-// at the same time, in processes that know nothing of each other. In one process
-// nothing overtakes.
+// mayOvertake reports whether the order of two messages is one that was not
+// promised. Functions cannot keep it when a sender uses two connections at once,
+// whose handlers run at the same time in processes that know nothing of each
+// other. In one process nothing overtakes.
 func (s *sim) mayOvertake(old, young *message) bool {
 	if s.setBack && slices.ContainsFunc(old.entries, (*entry).expired) {
 		return true // it had expired, and the clock has brought it back
+	}
+	if l := s.ghost.lanes[old.sock.lane]; l == nil || l.dead != "" {
+		return true // its sender was removed while it was under way
 	}
 	return s.plan.mode == functions && old.sock != young.sock &&
 		(old.ended == 0 || young.begun <= old.ended) && (young.ended == 0 || old.begun <= young.ended)

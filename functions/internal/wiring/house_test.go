@@ -37,25 +37,23 @@ const (
 	androidApp = "arn:aws:sns:eu-central-1:000000000000:app/GCM/blindpost"
 )
 
-// processes is how many processes of a function there are: calls go to one after
-// the other, so that nothing can rest on what one has in memory.
-const processes = 3
-
 // house is the whole stack in one process: API Gateway, the functions, the queues,
 // the table and SNS.
 type house struct {
 	*apigwtest.Emulator
-	t        *testing.T
-	sqs      *sqstest.Server
-	jobs     string // URL
-	ingress  string
-	table    *mem.Table
-	sns      *provider
-	log      *book
-	apps     []*wiring.App
-	next     atomic.Uint64
-	asked    sync.Map // what clients were made, by name
-	settings []string
+	t       *testing.T
+	sqs     *sqstest.Server
+	jobs    string // URL
+	ingress string
+	table   *mem.Table
+	sns     *provider
+	log     *book
+	config  wiring.Config
+	asked   sync.Map // what clients were made, by name
+
+	mu   sync.Mutex
+	free []*wiring.App // processes that do nothing
+	made int
 }
 
 // open builds a house. env are further settings; direct is without the ingress
@@ -63,7 +61,7 @@ type house struct {
 func open(t *testing.T, binary, direct bool, env ...string) *house {
 	h := &house{t: t, sqs: sqstest.NewServer(1), table: mem.New(time.Now), sns: newProvider(), log: &book{}}
 	h.jobs = h.sqs.Create(sqstest.Queue{Name: "jobs", MaxReceive: 8, Repeat: 0.2})
-	h.settings = append([]string{
+	settings := append([]string{
 		"BLINDPOST_TABLE=a table", "BLINDPOST_JOBS_QUEUE_URL=" + h.jobs, "BLINDPOST_LOG_LEVEL=debug",
 		"BLINDPOST_ORIGIN_SECRET_ARN=" + secretARN, "BLINDPOST_SNS_IOS_ARN=" + iosApp, "BLINDPOST_SNS_ANDROID_ARN=" + androidApp,
 		"UNRELATED=x",
@@ -74,15 +72,12 @@ func open(t *testing.T, binary, direct bool, env ...string) *house {
 	}
 	if !direct {
 		h.ingress = h.sqs.Create(sqstest.Queue{Name: "ingress.fifo", MaxReceive: 5})
-		h.settings = append(h.settings, "BLINDPOST_INGRESS_QUEUE_URL="+h.ingress)
+		settings = append(settings, "BLINDPOST_INGRESS_QUEUE_URL="+h.ingress)
 		cfg.Integration = h.sendToIngress
 	}
-	for range processes {
-		c, err := wiring.Load(h.settings, wiring.Message)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.apps = append(h.apps, wiring.New(c, h.backend(c)))
+	var err error
+	if h.config, err = wiring.Load(settings, wiring.Message); err != nil {
+		t.Fatal(err)
 	}
 	// The event sources end after the API, whose last disconnects they carry.
 	h.sqs.Serve(t, h.jobs, time.Minute, h.source(wiring.Sweeper))
@@ -93,10 +88,9 @@ func open(t *testing.T, binary, direct bool, env ...string) *house {
 	return h
 }
 
-func (h *house) backend(wiring.Config) wiring.Backend {
+func (h *house) backend(process int) wiring.Backend {
 	seen := func(name string) { h.asked.Store(name, true) }
 	var ids atomic.Uint64
-	process := fmt.Sprintf("process%d", len(h.apps))
 	return wiring.Backend{
 		Table: func(context.Context) (table.Table, error) { seen("table"); return h.table, nil },
 		SQS:   func(context.Context) (sqs.API, error) { seen("sqs"); return h.sqs, nil },
@@ -116,15 +110,37 @@ func (h *house) backend(wiring.Config) wiring.Backend {
 		},
 		Log: slog.New(slog.NewJSONHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Now: time.Now, Random: rand.Reader,
-		NewID: func() string { return fmt.Sprintf("%s.%d", process, ids.Add(1)) },
+		NewID: func() string { return fmt.Sprintf("process%d.%d", process, ids.Add(1)) },
 	}
 }
 
-// function is a Lambda function: each call goes to another process.
+// function is a Lambda function: each call has a process to itself, the one that
+// has been idle for longest or a new one, so that nothing can rest on what is in
+// memory.
 func (h *house) function(f wiring.Function) apigwtest.Function {
 	return func(ctx context.Context, payload []byte) ([]byte, error) {
-		return h.apps[h.next.Add(1)%processes].Invoke(ctx, f, payload)
+		app := h.process()
+		defer h.release(app)
+		return app.Invoke(ctx, f, payload)
 	}
+}
+
+func (h *house) process() *wiring.App {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.free) < 2 { // never the one that has just been used
+		h.made++
+		return wiring.New(h.config, h.backend(h.made))
+	}
+	app := h.free[0]
+	h.free = h.free[1:]
+	return app
+}
+
+func (h *house) release(app *wiring.App) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.free = append(h.free, app)
 }
 
 // source makes a function of a queue.
