@@ -171,7 +171,7 @@ func (s *Settings) flags(config *string) *settingsFlags {
 	f.add((*durationValue)(&s.Transport.PingInterval), "ping-interval", "`time` between two pings")
 	f.add((*sizeValue)(&s.Transport.SendBuffer), "send-buffer", "`bytes` that wait for one slow reader before it is closed")
 	f.add((*durationValue)(&s.Transport.WriteTimeout), "write-timeout", "`time` that a reader may take for 64 KiB")
-	f.add((*countValue)(&s.Transport.MaxConnections), "max-connections", "open `connections`; 0: no limit")
+	f.add((*countValue)(&s.Transport.MaxConnections), "max-connections", "open WebSocket `connections`; 0: no limit")
 
 	f.group("Push")
 	f.add((*stringValue)(&s.Push.Title), "push-title", "`title` of every push; it must not depend on content")

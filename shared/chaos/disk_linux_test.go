@@ -202,7 +202,7 @@ func playBadDisk(t *testing.T, u *suite) {
 		size: 600, pause: 2 * time.Millisecond, leaving: 0.02, away: 300 * time.Millisecond, liveOnes: 0.2,
 		failing: fails.Load,
 	}, u.seed)
-	time.Sleep(budget(1500*time.Millisecond, 12*time.Second))
+	time.Sleep(budget(1500*time.Millisecond, 8*time.Second))
 	h.set(slow(pause, pause))
 	time.Sleep(budget(500*time.Millisecond, 3*time.Second))
 	h.set(slow(least, most))

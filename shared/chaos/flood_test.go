@@ -54,7 +54,7 @@ func playFlood(t *testing.T, u *suite) {
 	// No deadline: it would end dials a moment before it ends the context.
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	time.AfterFunc(budget(3*time.Second, 15*time.Second), stop)
+	time.AfterFunc(budget(3*time.Second, 10*time.Second), stop)
 	f := &flood{s: s, from: net.IPv4(127, 0, 0, 9)}
 	f.run(ctx)
 	live, login := probe.end()

@@ -33,7 +33,7 @@ func playSoak(t *testing.T, u *suite) {
 	s.relay.serve()
 	all := s.households(8, 2000)
 	talkers := s.settle(2, 3)
-	half := budget(2500*time.Millisecond, 45*time.Second)
+	half := budget(2500*time.Millisecond, 38*time.Second)
 	s.load(all, talkers, half/4, u.seed) // everything warm
 	warm := s.measure()
 	s.load(all, talkers, half, u.seed+1)

@@ -105,6 +105,7 @@ type Node struct {
 	stop     context.CancelFunc
 	swept    chan struct{}
 	stopping atomic.Bool
+	health   health
 }
 
 // Open opens the database and starts everything but the front: call Serve.
@@ -228,16 +229,12 @@ func (n *Node) runJob(ctx context.Context, j queue.Job) error {
 	return err
 }
 
-// ready reports whether the relay can do its work: the database answers.
+// ready reports whether the relay can do its work: the database takes a write.
 func (n *Node) ready(ctx context.Context) error {
 	if n.stopping.Load() {
 		return errors.New("shutting down")
 	}
-	_, err := n.bolt.Get(ctx, table.Key{Partition: "ready", Sort: "ready"})
-	if err != nil && !errors.Is(err, table.ErrNotFound) {
-		return err
-	}
-	return nil
+	return n.health.check(ctx, n.now(), n.probe)
 }
 
 // Serve accepts connections from l until Shutdown.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -56,7 +55,7 @@ func New(o Options) (*Server, error) {
 		WriteTimeout:      3 * o.HandshakeTimeout,
 		IdleTimeout:       60 * time.Second,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+		ErrorLog:          newHTTPLog(o.Logger),
 		Protocols:         new(http.Protocols),
 	}
 	// HTTP/2 has no upgrade, and what else is served here does not need it.

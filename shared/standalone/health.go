@@ -1,0 +1,44 @@
+package standalone
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"blindpost/shared/table"
+)
+
+// healthFor is how long the answer of a probe holds: anybody may ask whether the
+// relay is ready, and each probe is a write to the disk.
+const healthFor = 5 * time.Second
+
+// health remembers the last probe of the database.
+type health struct {
+	mu  sync.Mutex
+	at  time.Time
+	err error
+}
+
+// check answers from the last probe, or makes one if that is too old.
+func (h *health) check(ctx context.Context, now time.Time, probe func(context.Context) error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if age := now.Sub(h.at); h.at.IsZero() || age >= healthFor || age < 0 {
+		h.err = probe(ctx)
+		h.at = now
+	}
+	return h.err
+}
+
+// probe writes to the database, which a full or broken disk refuses.
+func (n *Node) probe(ctx context.Context) error {
+	_, err := n.bolt.Write(ctx, table.Op{
+		Action: table.Update, Key: runningKey,
+		Set: table.Attrs{"probe": table.Number(n.now().Unix())},
+	})
+	if err != nil {
+		return fmt.Errorf("the database takes no write: %w", err)
+	}
+	return nil
+}
