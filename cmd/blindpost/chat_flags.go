@@ -106,8 +106,8 @@ func stateFile(e env, command string) string {
 
 // dial says how to reach the relay. It warns where that is not safe.
 func (f *chatFlags) dial(s *screen) (skaldclient.DialOptions, error) {
-	if f.relay != "" && !strings.HasPrefix(f.relay, "wss://") {
-		return skaldclient.DialOptions{}, fmt.Errorf("a relay is reached over TLS only: --relay begins with wss://, not %q", f.relay)
+	if strings.HasPrefix(f.relay, "ws://") {
+		return skaldclient.DialOptions{}, fmt.Errorf("a relay is reached over TLS only: --relay begins with wss://, not ws://")
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if f.ca != "" {

@@ -298,6 +298,9 @@ func TestChatFlags(t *testing.T) {
 			badURL := start(t, name, run, "--relay", "https://example.org", "--state", filepath.Join(t.TempDir(), "s.json"))
 			badURL.expect("not wss or ws")
 			badURL.ends(1)
+			plain := start(t, name, run, "--relay", "ws://localhost:8443/v1/ws", "--state", filepath.Join(t.TempDir(), "s.json"))
+			plain.expect("over TLS only")
+			plain.ends(1)
 		})
 	}
 }

@@ -103,8 +103,8 @@ func (c *Config) checkLimits() error {
 	errs := []error{
 		inRange("MAX_FRAME", s.MaxFrame, minFrame, maxFrame),
 		inRange("MAX_LIVE_FRAME", s.MaxLiveFrame, minFrame, maxAnyFrame),
-		inRange("CHALLENGE_TIMEOUT", s.ChallengeTimeout, time.Second, maxTTL),
-		inRange("MESSAGE_TTL", c.Relay.MessageTTL, time.Second, maxTTL),
+		inRange("CHALLENGE_TIMEOUT", s.ChallengeTimeout, time.Millisecond, maxTTL),
+		inRange("MESSAGE_TTL", c.Relay.MessageTTL, time.Millisecond, maxTTL),
 		inRange("NAMESPACE_TTL", s.NamespaceTTL, 0, maxTTL),
 		inRange("PAIRING_TTL", s.PairingTTL, time.Second, maxTTL),
 		inRange("PAIRING_TTL_MAX", s.PairingTTLMax, time.Second, maxTTL),

@@ -266,7 +266,7 @@ func TestFrames(t *testing.T) {
 		{name: "other alphabet", body: "AAH_", want: gateway.FrameEvent{Data: []byte("AAH_"), Text: true}},
 		{name: "lines", body: "AAAA\nAAAA", want: gateway.FrameEvent{Data: []byte("AAAA\nAAAA"), Text: true}},
 		{name: "text", body: `{"a":"'ä"}`, want: gateway.FrameEvent{Data: []byte(`{"a":"'ä"}`), Text: true}},
-		{name: "nothing", body: "", want: gateway.FrameEvent{Data: []byte{}, Text: true}},
+		{name: "nothing", body: "", want: gateway.FrameEvent{Data: []byte{}}},
 		{name: "as large as allowed", body: long[:28], want: gateway.FrameEvent{Data: make([]byte, 21)}},
 		{name: "too large", body: long, want: gateway.FrameEvent{Oversize: true, Size: 24}},
 		{name: "too large text", body: strings.Repeat("-", 22), want: gateway.FrameEvent{Oversize: true, Size: 22, Text: true}},

@@ -6,7 +6,7 @@
 //
 //   - It carries text only. A binary message travels as base64 in a text frame,
 //     both ways; handlers never see that. Text from a peer that is not base64
-//     reaches the handler as a text frame, and so does an empty one. (A dialect of text frames must
+//     reaches the handler as a text frame. (A dialect of text frames must
 //     therefore not use words that happen to be base64, such as "ping".)
 //   - Nothing can be posted before the function of $connect has returned.
 //     ConnectResult.First becomes a job, see [JobFirst].

@@ -36,9 +36,9 @@ func encode(m gateway.Message) ([]byte, error) {
 }
 
 // decode finds out what a peer has sent: a binary message if its text is base64,
-// else that text. An empty message counts as text.
+// else that text.
 func decode(text string) (data []byte, isText bool) {
-	if text == "" || strings.ContainsAny(text, "\r\n") { // the decoder would skip those
+	if strings.ContainsAny(text, "\r\n") { // which the decoder would skip
 		return []byte(text), true
 	}
 	data, err := encoding.DecodeString(text)

@@ -66,6 +66,10 @@ type Target struct {
 	// MaxIdle is how many connections that do nothing the front is to be
 	// bothered with; 0 for 1,000.
 	MaxIdle int
+	// NoHTTP says that the front serves nothing but WebSockets: no health checks.
+	NoHTTP bool
+	// Skip names stories that do not hold for the target, with the reason.
+	Skip map[string]string
 	// OwnAddresses says that the relay sees the suite's own source address, so
 	// that 127.0.0.1 and 127.0.0.2 are two clients to it.
 	OwnAddresses bool
@@ -116,6 +120,9 @@ func Run(t *testing.T, open func(t *testing.T, o Settings) Target) {
 				t.Parallel()
 			}
 			r := shared
+			if why, ok := r.Skip[s.name]; ok {
+				t.Skip(why)
+			}
 			if s.needs != nil {
 				if lack := s.needs(r.Target); lack != "" {
 					t.Skip("this front lacks: " + lack)
@@ -187,6 +194,22 @@ func kill(t Target) string {
 		return "a way to kill the relay"
 	}
 	return ""
+}
+
+func plainHTTP(t Target) string {
+	if t.NoHTTP {
+		return "plain HTTP"
+	}
+	return ""
+}
+
+// skipLarger skips a test that sends a message which the front closes the
+// connection for, before the relay sees it.
+func (r *relay) skipLarger(t *testing.T, size int) {
+	t.Helper()
+	if r.MaxMessage != 0 && size > r.MaxMessage {
+		t.Skip("this front lacks: messages of that size")
+	}
 }
 
 func carries(size int) func(Target) string {

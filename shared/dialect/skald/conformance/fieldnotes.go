@@ -25,7 +25,7 @@ var fieldNotes = []story{
 	{name: "FieldNotes_RelayOnlyFramesAreIgnored", tell: notesRelayOnly},
 	{name: "FieldNotes_FramesOfTheOtherRole", tell: notesOtherRole},
 	{name: "FieldNotes_LiveFlagIsKept", tell: notesLiveFlag},
-	{name: "FieldNotes_Healthz", tell: notesHealthz},
+	{name: "FieldNotes_Healthz", tell: notesHealthz, needs: plainHTTP},
 }
 
 // ClientPaired comes again for every client still pending, after AuthOk, each
