@@ -7,7 +7,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 FUNCTIONS := connect message disconnect sweeper
 
-.PHONY: run demo test build functions race sim chaos chaos-short fuzz bench bench-short lint generate clean
+.PHONY: run demo test build functions race sim chaos chaos-short test-infra test-dynamo deploy fuzz bench bench-short lint generate clean
 
 run: build ## start the relay on its embedded default
 	$(BIN) serve
@@ -42,6 +42,16 @@ chaos: ## real faults on the real binary, at most five minutes
 
 chaos-short:
 	$(GO) test ./shared/chaos -run '^TestChaos$$' -count=1 -timeout 10m -v -chaos -short
+
+test-infra: ## the AWS stack: template tests, cdk-nag, synth offline, cfn-lint, sam validate; needs Node and Python
+	./.ci/infra
+
+test-dynamo: ## the storage suite against a stand-in of DynamoDB; needs cargo
+	./.ci/standins/dynamo install
+	./.ci/standins/dynamo run $(GO) test -tags aws -count=1 ./shared/table/dynamo/...
+
+deploy: ## to AWS; settings with -c, see infra/README.md
+	npx aws-cdk@2 deploy
 
 FUZZTIME ?= 10s
 fuzz: ## each fuzz target for FUZZTIME

@@ -112,7 +112,7 @@ func (u *suite) wantNothingTold(t *testing.T) {
 	}
 	report("leak", began, "%d KB of %d logs and %d KB of %d scrapes searched for %d secrets in all their forms",
 		logSize>>10, logs, scrapeSize>>10, scrapes, u.secrets.count())
-	if len(files) > 0 && (logSize == 0 || scrapeSize == 0) {
+	if !t.Failed() && len(files) > 0 && (logSize == 0 || scrapeSize == 0) {
 		t.Error("there was nothing to search")
 	}
 }

@@ -40,7 +40,6 @@ type window struct {
 	ttl    uint32  // seconds that were asked for
 	ready  bool    // the agent has been told PairingReady
 	closed bool    // the agent has been told PairingStopOk
-	asked  bool    // the agent has asked for that
 	// admitted are the connections that were let in by this token.
 	admitted map[*socket]bool
 	// state of the item that the relay keeps

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -27,52 +26,55 @@ type sim struct {
 	// The world.
 	clock    atomic.Int64 // the relay's, Unix nanoseconds
 	latest   time.Time    // the highest that clock has been
-	setBack  bool         // the clock has been set back
 	skew     time.Duration
-	nonces   uint64
-	ids      uint64
-	frames   int
-	durable  table.Table
-	closing  func() error
-	memory   *mem.Table // volatile partitions
-	table    table.Table
-	front    gateway.Front
-	proc     *process // oneProcess
-	idle     []*instance
-	lonely   []*process
+	setBack  bool // the clock has been set back
 	socks    map[gateway.Conn]*socket
 	sockList []*socket
 	jobs     []*job
 	spaces   []*namespace
 	peers    []*peer
 	messages []*message
-	ghost    ghost
+	sweepDue bool
+
+	// The relay and what is below it.
+	proc    *process    // oneProcess
+	lonely  []*process  // see Mutation.alone
+	idle    []*instance // functions
+	table   table.Table
+	front   gateway.Front
+	durable table.Table
+	closing func() error
+	dir     string     // of the durable table
+	memory  *mem.Table // what is lost in a crash
+	nonces  uint64     // given out so far, and so on
+	ids     uint64
+	frames  int
+
+	ghost ghost
 
 	// mu is held by whoever is at work: by the scheduler but for its waits, and
 	// then by one task at a time.
 	mu sync.Mutex
 
 	// The scheduler.
-	steps     int
-	taskCount int
-	jobCount  int
-	tasks     []*task
-	last      *task
-	choices   []choice
-	faults    int
-	mishaps   int  // faults that a handler has seen as an error
-	quick     bool // operations happen at once
-	calm      bool // no faults, no initiative of peers
-	slowPost  bool
-	// pongForAll is a mutation of the simulated front.
-	pongForAll bool
-	waited     int
-	sweepDue   bool
-	dir        string
-	failure    *Failure
-	hash       uint64
-	trace      *trace
-	counts     Counts
+	steps      int
+	taskCount  int
+	jobCount   int
+	tasks      []*task
+	last       *task
+	choices    []choice
+	quick      bool // operations happen at once
+	calm       bool // no faults, no initiative of peers
+	waited     int  // seconds in a row with nothing to do but to wait
+	faults     int
+	mishaps    int  // faults that a handler has seen as an error
+	slowPost   bool // the post that happens now finds its reader too slow
+	pongForAll bool // a mutation of the simulated front
+
+	failure *Failure
+	hash    uint64
+	trace   *trace
+	counts  Counts
 }
 
 // Failure is a property that did not hold.
@@ -146,15 +148,9 @@ func (s *sim) violate(property, format string, args ...any) {
 
 // note adds a decision to the fingerprint of the schedule.
 func (s *sim) note(kind choiceKind, id int, v verdict) {
-	h := fnv.New64a()
-	var b [24]byte
-	for i := range 8 {
-		b[i] = byte(s.hash >> (8 * i))
-		b[8+i] = byte(uint64(id) >> (8 * i))
+	for _, n := range [...]uint64{uint64(kind), uint64(id), uint64(v)} {
+		s.hash = (s.hash ^ n) * 1099511628211
 	}
-	b[16], b[17] = byte(kind), byte(v)
-	h.Write(b[:])
-	s.hash = h.Sum64()
 }
 
 // run is a whole schedule, inside a bubble.
