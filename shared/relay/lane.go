@@ -17,8 +17,9 @@ const (
 	maxTransient = 64
 	maxLarge     = 8
 	large        = 64 << 10
-	// partSize is how much of a frame one item holds; a live frame may take two.
-	partSize = 300 << 10
+	// partSize is how much of a frame one item holds (table.MaxItemSize, less what
+	// goes with it); a live frame may take two.
+	partSize = 390 << 10
 	// transientTTL is when a transient entry is forgotten at the latest. It is only
 	// a safety net: the end of the connection it is bound to takes it out, and a
 	// long mailbox may take a slow phone an hour.
