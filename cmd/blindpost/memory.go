@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -15,6 +16,10 @@ import (
 
 const (
 	memoryEvery = time.Second
+	// garbagePercent is how much garbage may pile up, as a part of the live heap,
+	// while there is traffic; calm moments clear it away. 300 instead of Go's 100
+	// took 13 % off the processor time of an authentication; GOGC overrides it.
+	garbagePercent = 300
 	// memoryGap is how many looks go by between two times at least.
 	memoryGap = 10
 	// memoryWorth is how much must have been allocated since the last time,
@@ -56,6 +61,9 @@ func (k *memoryKeeper) done(use memoryUse) {
 
 // keepMemoryLow gives memory back in moments of calm until ctx ends.
 func keepMemoryLow(ctx context.Context) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbagePercent)
+	}
 	samples := []metrics.Sample{
 		{Name: "/gc/cycles/total:gc-cycles"},
 		{Name: "/gc/heap/allocs:bytes"},

@@ -194,66 +194,70 @@ func playBadDisk(t *testing.T, u *suite) {
 	probe := s.probe(s.settle(1, 2)[0])
 
 	var fails atomic.Bool
-	const least, most = 10 * time.Millisecond, 40 * time.Millisecond
-	pause := budget(2*time.Second, 5*time.Second)
-	h.set(slow(least, most))
-	began2 := time.Now()
 	c := s.gather(homes, habits{
-		size: 600, pause: 2 * time.Millisecond, leaving: 0.02, away: 300 * time.Millisecond, liveOnes: 0.2,
+		size: 600, pause: 2 * time.Millisecond, leaving: 0.01, away: 300 * time.Millisecond, liveOnes: 0.2,
 		failing: fails.Load,
 	}, u.seed)
-	time.Sleep(budget(1500*time.Millisecond, 8*time.Second))
-	h.set(slow(pause, pause))
-	time.Sleep(budget(500*time.Millisecond, 3*time.Second))
+	s.eventually("everybody is there", c.allHere)
+
+	const least, most = 10 * time.Millisecond, 40 * time.Millisecond
+	hang := budget(2*time.Second, 5*time.Second)
+	before, _ := s.book.audit()
+	slowSince := time.Now()
 	h.set(slow(least, most))
-	time.Sleep(budget(1500*time.Millisecond, 5*time.Second))
-	sumSlow, _ := s.book.audit()
-	took := time.Since(began2)
-	waits := h.held.Load()
+	time.Sleep(budget(1500*time.Millisecond, 8*time.Second))
+	h.set(slow(hang, hang))
+	time.Sleep(hang / 2)
+	h.set(slow(least, most))
+	time.Sleep(budget(2*time.Second, 8*time.Second))
+	after, _ := s.book.audit()
+	took, waits, accepted := time.Since(slowSince), h.held.Load(), after.accepted-before.accepted
 	live, login := probe.end()
+	if n := s.relay.peek()[`blindpost_closes_total{code="1011"}`]; n != 0 {
+		t.Errorf("%v connections were closed with 1011 on a slow disk", n)
+	}
 	s.relay.kill() // while it waits for the disk
 	s.relay.serve()
 	s.eventually("everybody is back", c.allHere)
 	h.set(nil)
-	if n := s.relay.peek()[`blindpost_closes_total{code="1011"}`]; n != 0 {
-		t.Errorf("%v connections were closed with 1011 on a slow disk", n)
-	}
 	s.relay.wantNoErrors()
-	if sumSlow.accepted < int(waits)/2 {
-		t.Errorf("only %d messages were accepted in %d waits for the disk, two a commit: they do not share them", sumSlow.accepted, waits)
+	if accepted < int(waits)/2 {
+		t.Errorf("only %d messages were accepted in %d waits for the disk, two a commit: they do not share them", accepted, waits)
 	}
-	report("slow disk", began, "%d waits of %v to %v and one of %v, a kill in the middle; %d messages accepted, %.0f a wait, %.0f/s; bystanders: live %v, login (two waits) %v",
-		waits, least, most, pause, sumSlow.accepted, float64(sumSlow.accepted)/float64(waits), float64(sumSlow.accepted)/took.Seconds(), live, login)
+	report("slow disk", began, "%d waits of %v to %v and one of %v, a kill in the middle; %d messages accepted, %.1f a commit, %.0f/s; bystanders: live %v, login %v",
+		waits, least, most, hang, accepted, 2*float64(accepted)/float64(waits), float64(accepted)/took.Seconds(), live, login)
 
 	began = time.Now()
 	notReady := 0
-	for _, bad := range []rule{broken, full} {
-		fails.Store(true)
-		h.set(bad)
-		before := h.failed.Load()
-		s.eventually("the disk fails", func() bool { return h.failed.Load() > before+5 })
+	for _, bad := range []struct{ now, start rule }{{full, full}, {broken(0.5), broken(1)}} {
+		fail := func() {
+			fails.Store(true)
+			h.set(bad.now)
+			failed := h.failed.Load()
+			s.eventually("the disk fails", func() bool { return h.failed.Load() > failed+5 })
+		}
+		recover := func() {
+			h.set(nil)
+			s.eventually("everybody is back", c.allHere)
+			arrived := s.book.arrivals.Load()
+			s.eventually("messages arrive again", func() bool { return s.book.arrivals.Load() > arrived+50 })
+			fails.Store(false)
+		}
+		fail()
 		if s.relay.ready() != http.StatusOK {
 			notReady++
 		}
 		time.Sleep(budget(300*time.Millisecond, 2*time.Second))
 		s.relay.kill()
+		h.set(bad.start)
 		s.relay.start()
 		s.wantStartRefused()
 		h.set(nil)
 		s.relay.serve()
-		s.eventually("everybody is back", c.allHere)
-		arrived := s.book.arrivals.Load()
-		s.eventually("messages arrive again", func() bool { return s.book.arrivals.Load() > arrived+50 })
-
+		recover()
 		// The same without a crash: it goes on by itself.
-		h.set(bad)
-		before = h.failed.Load()
-		s.eventually("the disk fails", func() bool { return h.failed.Load() > before+5 })
-		h.set(nil)
-		s.eventually("everybody is back", c.allHere)
-		arrived = s.book.arrivals.Load()
-		s.eventually("messages arrive again", func() bool { return s.book.arrivals.Load() > arrived+50 })
-		fails.Store(false)
+		fail()
+		recover()
 	}
 	c.hush()
 	sum := s.wantAllArrived()

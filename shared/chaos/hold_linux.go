@@ -63,12 +63,15 @@ func full(call uintptr) (time.Duration, syscall.Errno) {
 	return 0, syscall.ENOSPC
 }
 
-// broken fails each wait for the disk.
-func broken(call uintptr) (time.Duration, syscall.Errno) {
-	if isSync(call) {
-		return 0, syscall.EIO
+// broken fails a share of the waits for the disk, by chance. A commit has two; if
+// the second fails, the commit may be there in spite of the error.
+func broken(share float64) rule {
+	return func(call uintptr) (time.Duration, syscall.Errno) {
+		if isSync(call) && rand.Float64() < share {
+			return 0, syscall.EIO
+		}
+		return 0, 0
 	}
-	return 0, 0
 }
 
 // set puts a rule in force; nil is none.

@@ -12,7 +12,7 @@ import (
 // given these up. Each finds everything, in order.
 func playVanish(t *testing.T, u *suite) {
 	began := time.Now()
-	s := u.stage(t, t.TempDir(), "--ping-interval", "1s", "--idle-timeout", "2s")
+	s := u.stage(t, t.TempDir(), "--ping-interval", "1s", "--idle-timeout", "5s")
 	s.relay.serve()
 	const homesN, phonesN, each = 20, 10, 4
 	homes := s.settle(homesN, phonesN)

@@ -21,8 +21,10 @@ func TestConformance(t *testing.T) {
 			MaxMessage: apigw.MaxMessage / 4 * 3,
 			MaxIdle:    100,
 			NoHTTP:     true,
+			// The clean-up of one connection and the admission of the next run in
+			// different processes.
+			RepeatsPresence: true,
 			Skip: map[string]string{
-				"Property4_QuickReconnects":  "the clean-up of one connection and the admission of the next run in different processes, and both may announce the same",
 				"Hostile_HangUpWhileSending": "the frames of a connection wait in a queue of their own, and a client that has reconnected meanwhile can overtake them",
 			},
 			Pushes: func() []conformance.Push {

@@ -70,6 +70,10 @@ type Target struct {
 	NoHTTP bool
 	// Skip names stories that do not hold for the target, with the reason.
 	Skip map[string]string
+	// RepeatsPresence says that the same presence may be told twice in a row,
+	// which section 7 allows: handlers of one member run in several processes. The
+	// peers of the suite then read over what is no news.
+	RepeatsPresence bool
 	// OwnAddresses says that the relay sees the suite's own source address, so
 	// that 127.0.0.1 and 127.0.0.2 are two clients to it.
 	OwnAddresses bool

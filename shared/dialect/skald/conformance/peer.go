@@ -31,7 +31,10 @@ type peer struct {
 
 	nonce []byte // of the challenge
 
-	deaf  atomic.Bool               // answers no ping
+	deaf atomic.Bool // answers no ping
+	// presence is what was last heard about others; only the reader's.
+	presence map[string]skaldpb.Status
+
 	watch func(*skaldpb.RelayFrame) // if set, is given every frame as it is read, in the reader's goroutine
 
 	mu    sync.Mutex
@@ -92,8 +95,27 @@ func (p *peer) read() {
 		if p.watch != nil {
 			p.watch(e.frame)
 		}
+		if p.r.RepeatsPresence && p.isNoNews(e.frame.GetPresenceEvent()) {
+			continue
+		}
 		p.put(e)
 	}
+}
+
+// isNoNews reports whether the last event about that peer said the same.
+func (p *peer) isNoNews(e *skaldpb.PresenceEvent) bool {
+	if e == nil {
+		return false
+	}
+	if p.presence == nil {
+		p.presence = make(map[string]skaldpb.Status)
+	}
+	key := string(e.GetPubkey())
+	if p.presence[key] == e.GetStatus() {
+		return true
+	}
+	p.presence[key] = e.GetStatus()
+	return false
 }
 
 func (p *peer) put(e event) {

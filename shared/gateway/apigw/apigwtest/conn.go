@@ -126,6 +126,8 @@ func (c *conn) frames() (code int64, reason string) {
 		}
 		if kind == websocket.MessageBinary && c.e.cfg.Binary {
 			data = base64.StdEncoding.AppendEncode(nil, data)
+		} else if len(data) == 0 && c.e.cfg.Binary {
+			data = []byte(" ") // no text would be an empty binary message
 		} else if kind == websocket.MessageBinary {
 			_ = c.ws.Close(websocket.StatusUnsupportedData, "")
 			return 1003, ""
