@@ -78,9 +78,10 @@ func playKill(t *testing.T, u *suite) {
 // arrived, and lets everybody come back: there must be nothing more.
 func (s *stage) wantEmptyMailboxes(c *crowd, homes []*home) {
 	s.t.Helper()
-	s.eventually("all mailboxes are empty", func() bool {
-		return s.relay.peek().one(s.t, "blindpost_mailbox_messages") == 0
-	})
+	s.eventually("everything is confirmed", s.book.allConfirmed)
+	if n := s.relay.peek().one(s.t, "blindpost_mailbox_messages"); n != 0 {
+		s.t.Errorf("blindpost_mailbox_messages is %v, and all is confirmed", n)
+	}
 	c.dismiss()
 	before, _ := s.book.audit()
 	for _, h := range homes {

@@ -31,11 +31,10 @@ type peer struct {
 
 	nonce []byte // of the challenge
 
-	deaf atomic.Bool // answers no ping
-	// presence is what was last heard about others; only the reader's.
-	presence map[string]skaldpb.Status
-
+	deaf  atomic.Bool               // answers no ping
 	watch func(*skaldpb.RelayFrame) // if set, is given every frame as it is read, in the reader's goroutine
+
+	presence map[string]skaldpb.Status // what was last heard about others; only the reader's
 
 	mu    sync.Mutex
 	inbox []event
