@@ -209,21 +209,6 @@ func (b *ledger) arrivedAt(to uint32) bool {
 	return true
 }
 
-// allConfirmed reports whether everything that was stored and has arrived is
-// confirmed.
-func (b *ledger) allConfirmed() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, a := range b.accounts {
-		for _, m := range a.marks {
-			if m&markSeen != 0 && m&(markLive|markConfirmed) == 0 {
-				return false
-			}
-		}
-	}
-	return true
-}
-
 // audit returns the totals and everything that is wrong.
 func (b *ledger) audit() (totals, []string) {
 	n, some := b.missing()

@@ -37,6 +37,7 @@ type peer struct {
 	// Owned by the reader.
 	unpinged, pinged []letter
 	confirming       bool
+	unconfirmed      int64 // letters that have come and are not confirmed
 
 	done chan struct{} // closed when the reader has ended
 	err  error         // why it has; readable when done is closed
@@ -153,6 +154,7 @@ func (p *peer) listen() {
 		defer close(p.done)
 		p.err = p.read()
 		_ = p.w.nc.Close()
+		p.s.unconfirmed.Add(-p.unconfirmed) // it will not be
 	}()
 }
 
@@ -197,6 +199,8 @@ func (p *peer) confirm() error {
 	p.confirming, p.pinged = true, nil
 	return p.ask(func() {
 		p.s.book.confirm(batch...)
+		p.unconfirmed -= int64(len(batch))
+		p.s.unconfirmed.Add(-int64(len(batch)))
 		p.confirming = false
 		_ = p.confirm() // if it fails, the reader will see that as well
 	})
@@ -248,6 +252,8 @@ func (p *peer) message(m *skaldpb.Message) {
 	p.s.book.arrive(p.line, l)
 	if !l.live {
 		p.unpinged = append(p.unpinged, l)
+		p.unconfirmed++
+		p.s.unconfirmed.Add(1)
 	}
 	if p.arrived != nil {
 		p.arrived(l)

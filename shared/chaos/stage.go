@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +25,10 @@ type stage struct {
 	secrets *secrets
 	people  people
 	ways    func(*member) way // if set, says who comes from where
+
+	// unconfirmed counts stored letters that have come over connections that are
+	// open, and of which the relay does not know yet that they have.
+	unconfirmed atomic.Int64
 
 	mu    sync.Mutex
 	byKey map[skaldclient.PublicKey]*member

@@ -8,7 +8,6 @@ import (
 	"blindpost/shared/gateway/apigw"
 	"blindpost/shared/push"
 	"blindpost/shared/push/sns"
-	"blindpost/shared/queue"
 	"blindpost/shared/queue/sqs"
 	"blindpost/shared/relay"
 	"blindpost/shared/table"
@@ -77,7 +76,7 @@ func (a *App) newCore(t table.Table) (*core, error) {
 
 func (a *App) adapterOptions(r *relay.Relay, front gateway.Front) apigw.Options {
 	o := apigw.Options{
-		Handler: r, Front: front, Queue: queue.Queue(a.queue), Log: a.b.Log, Now: a.b.Now,
+		Handler: r, Front: front, Queue: a.queue, Log: a.b.Log, Now: a.b.Now,
 		Callback: a.cfg.CallbackURL, DefaultPath: a.cfg.DefaultPath, PathParameter: a.cfg.PathParameter,
 		MaxFrame: max(a.cfg.Skald.MaxFrame, a.cfg.Skald.MaxLiveFrame),
 		FirstWanted: func(ctx context.Context, id gateway.Conn) (bool, error) {

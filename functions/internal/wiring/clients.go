@@ -31,9 +31,9 @@ import (
 
 // Backend is what the functions stand on.
 type Backend struct {
-	// Table opens the storage. What follows makes clients. Each is called at most
-	// once (Connections once for an address), when it is first needed; a failure
-	// is tried again with the next request.
+	// Table and what follows answer with the same client each time; they make it
+	// when it is first needed. (Connections is asked once for an address.) After a
+	// failure they are asked again with the next request.
 	Table       func(ctx context.Context) (table.Table, error)
 	SQS         func(ctx context.Context) (sqs.API, error)
 	SNS         func(ctx context.Context) (sns.API, error)

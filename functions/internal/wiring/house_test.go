@@ -51,15 +51,22 @@ type house struct {
 	config  wiring.Config
 	asked   sync.Map // what clients were made, by name
 
+	ahead atomic.Int64 // nanoseconds by which the relay's clock is ahead
+	mute  atomic.Bool  // $disconnect is not told
+	muted atomic.Int64 // how many were not
+
 	mu   sync.Mutex
 	free []*wiring.App // processes that do nothing
 	made int
 }
 
+func (h *house) now() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) }
+
 // open builds a house. env are further settings; direct is without the ingress
 // queue.
 func open(t *testing.T, binary, direct bool, env ...string) *house {
-	h := &house{t: t, sqs: sqstest.NewServer(1), table: mem.New(time.Now), sns: newProvider(), log: &book{}}
+	h := &house{t: t, sqs: sqstest.NewServer(1), sns: newProvider(), log: &book{}}
+	h.table = mem.New(h.now)
 	h.jobs = h.sqs.Create(sqstest.Queue{Name: "jobs", MaxReceive: 8, Repeat: 0.2})
 	settings := append([]string{
 		"BLINDPOST_TABLE=a table", "BLINDPOST_JOBS_QUEUE_URL=" + h.jobs, "BLINDPOST_LOG_LEVEL=debug",
@@ -68,7 +75,7 @@ func open(t *testing.T, binary, direct bool, env ...string) *house {
 	}, env...)
 	cfg := apigwtest.Config{
 		Edge: edgeSecret, Binary: binary,
-		Connect: h.function(wiring.Connect), Default: h.function(wiring.Message), Disconnect: h.function(wiring.Disconnect),
+		Connect: h.function(wiring.Connect), Default: h.function(wiring.Message), Disconnect: h.disconnect,
 	}
 	if !direct {
 		h.ingress = h.sqs.Create(sqstest.Queue{Name: "ingress.fifo", MaxReceive: 5})
@@ -109,7 +116,7 @@ func (h *house) backend(process int) wiring.Backend {
 			return "an-older-word\n" + edgeSecret, nil
 		},
 		Log: slog.New(slog.NewJSONHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Now: time.Now, Random: rand.Reader,
+		Now: h.now, Random: rand.Reader,
 		NewID: func() string { return fmt.Sprintf("process%d.%d", process, ids.Add(1)) },
 	}
 }
@@ -123,6 +130,14 @@ func (h *house) function(f wiring.Function) apigwtest.Function {
 		defer h.release(app)
 		return app.Invoke(ctx, f, payload)
 	}
+}
+
+func (h *house) disconnect(ctx context.Context, payload []byte) ([]byte, error) {
+	if h.mute.Load() {
+		h.muted.Add(1)
+		return nil, nil
+	}
+	return h.function(wiring.Disconnect)(ctx, payload)
 }
 
 func (h *house) process() *wiring.App {

@@ -28,9 +28,9 @@ func (e *apiError) Error() string {
 
 // classify says what an error of the client means, and whether it is worth
 // another try.
-func classify(err error) (_ error, again bool) {
+func classify(err error) (again bool, _ error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err, false
+		return false, err
 	}
 	var code string
 	var api smithy.APIError
@@ -44,20 +44,20 @@ func classify(err error) (_ error, again bool) {
 	}
 	switch {
 	case status == http.StatusGone || code == "GoneException":
-		return gateway.ErrGone, false
+		return false, gateway.ErrGone
 	case status == http.StatusRequestEntityTooLarge || code == "PayloadTooLargeException":
-		return gateway.ErrTooLarge, false
+		return false, gateway.ErrTooLarge
 	case status == http.StatusBadRequest && code == "BadRequestException":
 		// The id cannot be one. Other errors with this status are about signature
 		// and credentials, and say nothing about the connection.
-		return gateway.ErrGone, false
+		return false, gateway.ErrGone
 	case status == http.StatusTooManyRequests || code == "LimitExceededException" || status >= 500:
-		return &apiError{status, code}, true
+		return true, &apiError{status, code}
 	case status != 0:
-		return &apiError{status, code}, false
+		return false, &apiError{status, code}
 	case code != "":
-		return fmt.Errorf("API Gateway answered with %s", code), false
+		return false, fmt.Errorf("API Gateway answered with %s", code)
 	default:
-		return err, true // no answer at all
+		return true, err // no answer at all
 	}
 }

@@ -142,7 +142,7 @@ func (f *Front) call(ctx context.Context, c gateway.Conn, do func(a API, id *str
 		if err == nil {
 			return nil
 		}
-		err, again := classify(err)
+		again, err := classify(err)
 		d := pause - time.Duration(f.o.Random()*float64(pause/2))
 		if !again || time.Now().Add(d).After(end) {
 			return err

@@ -32,10 +32,9 @@ const (
 // answers is SNS by script: each line is an expected call and its answer, such as
 // "create -> arn" or "publish A -> EndpointDisabled".
 type answers struct {
-	t        *testing.T
-	lines    []string
-	message  *awssns.PublishInput
-	settings map[string]string
+	t       *testing.T
+	lines   []string
+	message *awssns.PublishInput
 }
 
 var _ sns.API = (*answers)(nil)

@@ -38,6 +38,8 @@ type ConsumerOptions struct {
 	// Backoff is the pause after a failed attempt, counting from 1. Default doubles
 	// from one second to five minutes, a random part of up to a half less.
 	Backoff func(attempt int) time.Duration
+	// Random spreads those pauses, in [0, 1). Default is math/rand/v2.
+	Random func() float64
 	// MaxAttempts is how often the redrive policy of the queue lets a message be
 	// received. A message that fails its last attempt no longer holds up its
 	// group: SQS counts the messages behind it as received each time too, and
@@ -58,8 +60,11 @@ type Consumer struct {
 
 // NewConsumer makes a consumer. client is called when the first message fails.
 func NewConsumer(client func(context.Context) (API, error), o ConsumerOptions) *Consumer {
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
 	if o.Backoff == nil {
-		o.Backoff = defaultBackoff
+		o.Backoff = func(attempt int) time.Duration { return backoff(attempt, o.Random()) }
 	}
 	if o.Margin == 0 {
 		o.Margin = 2 * time.Second
@@ -70,13 +75,14 @@ func NewConsumer(client func(context.Context) (API, error), o ConsumerOptions) *
 	return &Consumer{client: client, o: o}
 }
 
-func defaultBackoff(attempt int) time.Duration {
+// backoff is the default pause; part in [0, 1) is what is taken off a half of it.
+func backoff(attempt int, part float64) time.Duration {
 	const longest = 5 * time.Minute
 	d := longest
 	if attempt < 9 {
 		d = min(longest, time.Second<<(attempt-1))
 	}
-	return d - rand.N(d/2)
+	return d - time.Duration(part*float64(d/2))
 }
 
 // maxVisibility is the longest visibility timeout that SQS takes.

@@ -100,7 +100,7 @@ func TestJobsRunWhateverSQSDoes(t *testing.T) {
 					mu.Lock()
 					defer mu.Unlock()
 					if time.Now().Before(due[j.Kind]) {
-						t.Errorf("%s ran %v too early", j.Kind, due[j.Kind].Sub(time.Now()))
+						t.Errorf("%s ran %v too early", j.Kind, time.Until(due[j.Kind]))
 					}
 					if j.Group != "" && inGroup[j.Group] > 0 {
 						t.Errorf("%s ran beside another job of %s", j.Kind, j.Group)
