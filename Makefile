@@ -7,7 +7,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 FUNCTIONS := connect message disconnect sweeper
 
-.PHONY: run demo test build functions race sim chaos chaos-short test-infra test-dynamo deploy fuzz bench bench-short lint generate clean
+.PHONY: run demo test build functions race sim chaos chaos-short test-infra test-functions test-dynamo deploy fuzz bench bench-short lint generate clean
 
 run: build ## start the relay on its embedded default
 	$(BIN) serve
@@ -45,6 +45,9 @@ chaos-short:
 
 test-infra: ## the AWS stack: template tests, cdk-nag, synth offline, cfn-lint, sam validate; needs Node and Python
 	./.ci/infra
+
+test-functions: ## the Skald conformance suite through the functions, over fakes of the AWS services
+	$(GO) test -tags aws -count=1 -timeout 20m ./functions/...
 
 test-dynamo: ## the storage suite against a stand-in of DynamoDB; needs cargo
 	./.ci/standins/dynamo install

@@ -3,6 +3,7 @@ package chaos
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -74,9 +75,14 @@ func (h *hoarder) collect() {
 // relay has crashed meanwhile.
 func playFullDisk(t *testing.T, u *suite) {
 	began := time.Now()
-	s := u.stage(t, t.TempDir())
-	h := &hold{binary: u.binary}
-	kind, fill, free := smallDisk(t, s, h)
+	d := newDisk(t)
+	s := u.stage(t, d.folder)
+	fill, free := d.fill, d.free
+	if d.refused != nil {
+		h := &hold{binary: u.binary}
+		h.apply(s.relay)
+		fill, free = func() { h.set(full) }, func() { h.set(nil) }
+	}
 	s.relay.serve()
 	homes := s.settle(4, 2)
 	greedy := &hoarder{s: s, home: s.settle(1, 3)[0]}
@@ -135,31 +141,53 @@ func playFullDisk(t *testing.T, u *suite) {
 		t.Error("the log does not say that the disk is full")
 	}
 	report("full disk", began, "%s, full %d times under load, the last time with a kill; closed with 1011, live messages go on; /readyz 200 meanwhile in %d of %d; %d messages sent, %d accepted (%d MB in mailboxes), %d arrived, 0 lost, %d came again",
-		kind, rounds, ready, rounds, sum.sent, sum.accepted, hoarded*60/1024, sum.arrived, sum.repeated)
+		d, rounds, ready, rounds, sum.sent, sum.accepted, hoarded*60/1024, sum.arrived, sum.repeated)
 }
 
-// smallDisk puts the data of the relay on a file system of 24 MB, if we may mount
-// one; otherwise the kernel answers the relay's writes as if it were full.
-func smallDisk(t *testing.T, s *stage, h *hold) (kind string, fill, free func()) {
+// disk is a file system of its own, if the system lets us mount one; otherwise just
+// a folder.
+type disk struct {
+	t       *testing.T
+	folder  string
+	refused error // of the mount
+}
+
+// newDisk mounts one of 24 MB and unmounts it again at once: it lives on through a
+// file descriptor, and so ends with this process, however that ends.
+func newDisk(t *testing.T) *disk {
 	t.Helper()
-	folder := s.relay.data
-	if err := syscall.Mount("chaos", folder, "tmpfs", 0, "size=24m,mode=700"); err != nil {
-		h.apply(s.relay)
-		return "writes fail with ENOSPC, as a mount was refused", func() { h.set(full) }, func() { h.set(nil) }
+	d := &disk{t: t, folder: t.TempDir()}
+	if d.refused = syscall.Mount("chaos", d.folder, "tmpfs", 0, "size=24m,mode=700"); d.refused != nil {
+		return d
 	}
-	t.Cleanup(func() {
-		s.relay.kill()
-		if err := syscall.Unmount(folder, syscall.MNT_DETACH); err != nil {
-			t.Errorf("failed to unmount: %v", err)
-		}
-	})
-	filler := filepath.Join(folder, "filler")
-	free = func() {
-		if err := os.Remove(filler); err != nil {
-			t.Errorf("failed to give the space back: %v", err)
-		}
+	root, err := os.Open(d.folder)
+	if err := errors.Join(err, syscall.Unmount(d.folder, syscall.MNT_DETACH)); err != nil {
+		t.Fatalf("failed to use the small disk: %v", err)
 	}
-	return "tmpfs of 24 MB", func() { fillUp(t, filler) }, free
+	t.Cleanup(func() { _ = root.Close() })
+	d.folder = fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), root.Fd())
+	return d
+}
+
+func (d *disk) String() string {
+	if d.refused != nil {
+		return fmt.Sprintf("writes fail with ENOSPC (%v to mount a small disk)", d.refused)
+	}
+	return "tmpfs of 24 MB"
+}
+
+func (d *disk) filler() string { return filepath.Join(d.folder, "filler") }
+
+func (d *disk) fill() {
+	d.t.Helper()
+	fillUp(d.t, d.filler())
+}
+
+func (d *disk) free() {
+	d.t.Helper()
+	if err := os.Remove(d.filler()); err != nil {
+		d.t.Errorf("failed to give the space back: %v", err)
+	}
 }
 
 // fillUp writes until there is not a page left.

@@ -28,7 +28,7 @@ func playKill(t *testing.T, u *suite) {
 	}
 
 	var slowest time.Duration
-	kills := budget(18, 50)
+	kills := budget(18, 90)
 	for i := range kills {
 		// Mostly in the middle of the traffic, sometimes while everybody comes back,
 		// sometimes before the relay has begun to serve.

@@ -44,6 +44,7 @@ type desk struct {
 	sqs           *sqstest.Server
 	jobs, ingress string // URLs
 	table         *mem.Table
+	writesOnly    bool // the function has no other rights to the table
 	peers         *peers
 	log           book
 	now           time.Time
@@ -65,9 +66,14 @@ func newDesk(t *testing.T, f wiring.Function, env ...string) *desk {
 	}
 	n := 0
 	d.App = wiring.New(c, wiring.Backend{
-		Table: func(context.Context) (table.Table, error) { return d.table, d.ask("table") },
-		SQS:   func(context.Context) (sqs.API, error) { return d.sqs, d.ask("sqs") },
-		SNS:   func(context.Context) (sns.API, error) { return nil, d.ask("sns") },
+		Table: func(context.Context) (table.Table, error) {
+			if d.writesOnly {
+				return writer{Table: d.table}, d.ask("table")
+			}
+			return d.table, d.ask("table")
+		},
+		SQS: func(context.Context) (sqs.API, error) { return d.sqs, d.ask("sqs") },
+		SNS: func(context.Context) (sns.API, error) { return nil, d.ask("sns") },
 		Connections: func(_ context.Context, endpoint string) (apigw.API, error) {
 			return d.peers, d.ask("connections of " + endpoint)
 		},
@@ -144,8 +150,28 @@ func frame(t *testing.T, posted string) *skaldpb.RelayFrame {
 	return f
 }
 
+// writer is a table for a role that has PutItem and UpdateItem: what the stack
+// gives to functions/connect.
+type writer struct{ table.Table }
+
+var errNoRight = errors.New("the role has no right to do that")
+
+func (writer) Get(context.Context, table.Key) (table.Item, error) { return table.Item{}, errNoRight }
+func (writer) Query(context.Context, table.Query) (table.Page, error) {
+	return table.Page{}, errNoRight
+}
+func (writer) Transact(context.Context, []table.Op) error { return errNoRight }
+
+func (w writer) Write(ctx context.Context, op table.Op) (table.Item, error) {
+	if op.Action != table.Put && op.Action != table.Update {
+		return table.Item{}, errNoRight
+	}
+	return w.Table.Write(ctx, op)
+}
+
 func TestSampleConnect(t *testing.T) {
 	d := newDesk(t, wiring.Connect)
+	d.writesOnly = true
 	out, err := d.sample(wiring.Connect, "connect.json")
 	if err != nil {
 		t.Fatal(err)
