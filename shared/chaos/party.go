@@ -41,6 +41,7 @@ type crowd struct {
 	s         *stage
 	parties   []*party
 	connected atomic.Int64
+	writing   atomic.Int64 // batches that are under way
 	// quiet is closed when they shall write no more, but stay; end when they shall
 	// go.
 	quiet   chan struct{}
@@ -74,8 +75,13 @@ func (s *stage) gather(homes []*home, h habits, seed uint64) *crowd {
 	return c
 }
 
-// hush ends the writing. Everybody stays, or comes back, to read.
-func (c *crowd) hush() { close(c.quiet) }
+// hush ends the writing and waits for the last word. Everybody stays, or comes
+// back, to read.
+func (c *crowd) hush() {
+	c.s.t.Helper()
+	close(c.quiet)
+	c.s.eventually("everybody is quiet", func() bool { return c.writing.Load() == 0 })
+}
 
 // dismiss sends everybody away, in good order.
 func (c *crowd) dismiss() {
@@ -118,8 +124,15 @@ func (p *party) run(c *crowd) {
 // talk writes until it is hushed, or has enough of this connection.
 func (p *party) talk(c *crowd, peer *peer) {
 	refused := 0
-	for c.ctx.Err() == nil && !c.hushed() {
-		if err := p.batch(peer, &refused); err != nil {
+	for c.ctx.Err() == nil {
+		c.writing.Add(1)
+		if c.hushed() {
+			c.writing.Add(-1)
+			return
+		}
+		err := p.batch(peer, &refused)
+		c.writing.Add(-1)
+		if err != nil {
 			peer.abort()
 			p.s.judge(p.m, err, p.failing)
 			return
