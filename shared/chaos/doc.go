@@ -3,8 +3,8 @@
 // interface, nothing else; what only Linux can do to a process is left out
 // elsewhere, and said to be.
 //
-//	go test ./shared/chaos -chaos -count=1 -v -timeout 6m          # under 5 minutes
-//	go test ./shared/chaos -chaos -count=1 -v -timeout 3m -short   # under 1 minute
+//	go test ./shared/chaos -run TestChaos -chaos -count=1 -v -timeout 6m          # under 5 minutes
+//	go test ./shared/chaos -run TestChaos -chaos -count=1 -v -timeout 3m -short   # under 1 minute
 //
 // Without -chaos only the checkers themselves are tested. -seed repeats the
 // moments and orders that are drawn by chance, as far as the system lets it;

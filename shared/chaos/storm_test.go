@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -166,14 +165,5 @@ func (r rush) scatter(end func(*wire)) {
 	}
 	for _, p := range r.peers {
 		<-p.done
-	}
-}
-
-// needFiles fails the test at once if the process may not open so many files.
-func needFiles(t *testing.T, n int) {
-	t.Helper()
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < uint64(n) {
-		t.Fatalf("this needs %d open files; the limit is %d (ulimit -n), %v", n, limit.Cur, err)
 	}
 }

@@ -17,7 +17,7 @@ func presenceMutations() []Mutation {
 			What: "the clean-up of a replaced connection takes the member offline",
 			table: onWrite(func(o table.Op) (table.Op, bool) {
 				if isLeave(o) {
-					o = without(o, "conn")
+					o.Conds = []table.Cond{table.IfExists()}
 				}
 				return o, true
 			}),
