@@ -85,6 +85,8 @@ func serve(ctx context.Context, s Settings, args []string, log *slog.Logger) err
 
 	select {
 	case err = <-served: // the listener broke
+	case <-node.Failed():
+		err = errors.New("the database failed: start again, see the errors before")
 	case <-ctx.Done():
 	}
 	log.Info("shutting down", "spread", s.ShutdownSpread.String())

@@ -60,6 +60,7 @@ func TestChaos(t *testing.T) {
 	}{
 		{"Kill", playKill, false},
 		{"FullDisk", playFullDisk, false},
+		{"HalfCommit", playHalfCommit, false},
 		{"Storm", playStorm, false},
 		{"Flood", playFlood, false},
 		{"Soak", playSoak, false},

@@ -11,6 +11,8 @@ func playFullDisk(t *testing.T, _ *suite) { notHere(t, "full disk") }
 
 func playBadDisk(t *testing.T, _ *suite) { notHere(t, "bad disk") }
 
+func playHalfCommit(t *testing.T, _ *suite) { notHere(t, "half commit") }
+
 // notHere says that a scenario needs Linux.
 func notHere(t *testing.T, name string) {
 	report(name, time.Now(), "NOT RUN: it needs Linux")

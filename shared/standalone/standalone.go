@@ -237,6 +237,10 @@ func (n *Node) ready(ctx context.Context) error {
 	return n.health.check(ctx, n.now(), n.probe)
 }
 
+// Failed is closed when the database is in a state that only opening it anew
+// can clear up: shut down and start again.
+func (n *Node) Failed() <-chan struct{} { return n.bolt.Failed() }
+
 // Serve accepts connections from l until Shutdown.
 func (n *Node) Serve(ctx context.Context, l net.Listener) error { return n.Server.Serve(ctx, l) }
 

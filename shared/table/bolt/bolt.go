@@ -10,9 +10,10 @@
 //     the commit.
 //   - A commit that fails (disk full, I/O error) is answered to everybody in it
 //     with an error that is none of table's, and leaves the file as it was.
-//     Later writes work again when the cause is gone. Only when the very last
-//     step of a commit fails, the confirmation that the disk has it, the batch
-//     may be there in spite of the error; it is never there in part.
+//     Later writes work again when the cause is gone. When only the very last
+//     step fails, the confirmation that the disk has it, the batch waits up to 10 s
+//     for a further commit that confirms it, and is then answered as done. Without
+//     one the table is broken: see [Table.Failed].
 //   - A context that ends before its operation's batch has begun takes the
 //     operation back. After that the call waits for the answer, which is then
 //     definite.
@@ -93,6 +94,9 @@ type Table struct {
 	spare    []*request        // the queue's other half
 	touched  map[string][]byte // what the batch changes: storage key to new encoding
 	closeErr error             // readable when done is closed
+	broken   bool              // see doubt.go
+
+	failed chan struct{} // closed by the writer when the table is broken
 
 	ended   atomic.Bool           // the file is closed
 	commit  func(*bbolt.Tx) error // (*bbolt.Tx).Commit, but for tests
@@ -134,6 +138,7 @@ func Open(path string, o Options) (*Table, error) {
 		db:      db,
 		wake:    make(chan struct{}, 1),
 		done:    make(chan struct{}),
+		failed:  make(chan struct{}),
 		touched: make(map[string][]byte),
 		commit:  (*bbolt.Tx).Commit,
 	}

@@ -130,6 +130,9 @@ func (t *Table) carryOut(batch []*request) error {
 }
 
 func (t *Table) transact(batch []*request) error {
+	if t.broken {
+		return ErrBroken
+	}
 	tx, err := t.db.Begin(true)
 	if err != nil {
 		return err
@@ -155,8 +158,8 @@ func (t *Table) transact(batch []*request) error {
 	if !b.dirty {
 		return rollback(tx, nil)
 	}
-	if err := t.commit(tx); err != nil {
-		return rollback(tx, err)
+	if err := t.finish(tx); err != nil {
+		return err
 	}
 	t.commits.Add(1)
 	return nil
