@@ -141,7 +141,7 @@ func (s *Settings) flags(config *string) *settingsFlags {
 	f.add((*stringValue)(&s.Listen), "listen", "`address` for clients")
 	f.add((*stringValue)(&s.DataDir), "data-dir", "`folder` for the database and certificates")
 	f.add((*stringValue)(&s.MetricsListen), "metrics-listen", "`address` for Prometheus, or \"off\"")
-	f.add((*boolValue)(&s.Pprof), "pprof", "`true` or false: serve profiles of the process under /debug/pprof/ on the metrics address")
+	f.add((*boolValue)(&s.Pprof), "pprof", "serve profiles of the process under /debug/pprof/ on the metrics address")
 	f.add((*levelValue)(&s.Log.Level), "log-level", "`level`: debug, info, warn or error")
 	f.add((*stringValue)(&s.Log.Format), "log-format", "`format`: text or json")
 	f.add((*durationValue)(&s.ShutdownSpread), "shutdown-spread", "`time` over which a shutdown spreads its closes, so that clients do not all come back at once")

@@ -38,6 +38,9 @@ func (f Front) Confirmed(_ int, latency time.Duration) { f.m.DeliveryConfirmed(l
 // SlowReader counts a peer that read too slowly.
 func (f Front) SlowReader() { f.m.SlowReader() }
 
+// Failed counts an event whose handler failed.
+func (f Front) Failed(event string) { f.m.HandlerError(event) }
+
 // Panicked counts a panic in a handler.
 func (f Front) Panicked() { f.m.HandlerPanic("front") }
 

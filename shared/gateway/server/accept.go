@@ -112,7 +112,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, from origin) {
 		s.conns.remove(c)
 		s.gate.leave()
 		if err != nil {
-			s.o.Logger.Warn("failed to handle connect", "conn", string(c.id), "error", err)
+			s.failed("connect", c, err)
 			no(refuseInternal)
 			return
 		}

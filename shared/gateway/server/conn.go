@@ -262,7 +262,7 @@ func (c *conn) finish(polite bool) {
 	c.in.release()
 	c.srv.wheel.remove(c)
 	if err := c.srv.disconnect(gateway.DisconnectEvent{Conn: c.id, Code: why.code, Reason: why.reason, At: time.Now()}); err != nil {
-		c.srv.o.Logger.Warn("failed to handle disconnect", "conn", string(c.id), "error", err)
+		c.srv.failed("disconnect", c, err)
 	}
 	// Only now: a connection that is known may still have its Disconnect to come.
 	c.srv.conns.remove(c)

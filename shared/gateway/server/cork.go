@@ -10,6 +10,7 @@ import (
 // batch, so that they leave in one write.
 type corkConn struct {
 	net.Conn
+	turn turn // until the first write
 
 	// mu keeps the records in the order in which they were encrypted: TLS also
 	// writes from the read side (a key update), while a batch is being flushed.
@@ -36,11 +37,18 @@ func (k *corkConn) Write(p []byte) (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.corked {
+		k.turn.end()
 		return k.Conn.Write(p)
 	}
 	k.held = k.held.withRoom(len(p))
 	k.held.b = append(k.held.b, p...)
 	return len(p), nil
+}
+
+// Close implements net.Conn.
+func (k *corkConn) Close() error {
+	k.turn.end()
+	return k.Conn.Close()
 }
 
 // cork makes Write collect.

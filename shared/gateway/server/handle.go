@@ -44,6 +44,12 @@ func (s *Server) recovered(event string, id gateway.Conn, err *error) {
 	}
 }
 
+// failed notes an event whose handler has failed.
+func (s *Server) failed(event string, c *conn, err error) {
+	s.o.Observer.Failed(event)
+	s.o.Logger.Warn("failed to handle an event", "event", event, "conn", string(c.id), "error", err)
+}
+
 // logPanic logs the place. The value may be anything that a peer has sent, so
 // only its type is named, and its text only where the runtime made it.
 func (s *Server) logPanic(event string, id gateway.Conn, v any) {

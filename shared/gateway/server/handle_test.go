@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,6 +44,7 @@ type counting struct {
 	in, out, inBytes, outBytes   int
 	buffered, confirmed          int
 	refused                      []int
+	failed                       []string
 	codes                        []gateway.CloseCode
 	latency                      time.Duration
 }
@@ -53,13 +55,14 @@ func (c *counting) do(f func()) {
 	f()
 }
 
-func (c *counting) Panicked()      { c.do(func() { c.panics++ }) }
-func (c *counting) SlowReader()    { c.do(func() { c.slow++ }) }
-func (c *counting) Opened()        { c.do(func() { c.opened++ }) }
-func (c *counting) Refused(s int)  { c.do(func() { c.refused = append(c.refused, s) }) }
-func (c *counting) FrameIn(n int)  { c.do(func() { c.in++; c.inBytes += n }) }
-func (c *counting) FrameOut(n int) { c.do(func() { c.out++; c.outBytes += n }) }
-func (c *counting) Buffered(n int) { c.do(func() { c.buffered += n }) }
+func (c *counting) Failed(event string) { c.do(func() { c.failed = append(c.failed, event) }) }
+func (c *counting) Panicked()           { c.do(func() { c.panics++ }) }
+func (c *counting) SlowReader()         { c.do(func() { c.slow++ }) }
+func (c *counting) Opened()             { c.do(func() { c.opened++ }) }
+func (c *counting) Refused(s int)       { c.do(func() { c.refused = append(c.refused, s) }) }
+func (c *counting) FrameIn(n int)       { c.do(func() { c.in++; c.inBytes += n }) }
+func (c *counting) FrameOut(n int)      { c.do(func() { c.out++; c.outBytes += n }) }
+func (c *counting) Buffered(n int)      { c.do(func() { c.buffered += n }) }
 func (c *counting) Closed(code gateway.CloseCode) {
 	c.do(func() { c.closed++; c.codes = append(c.codes, code) })
 }
@@ -136,6 +139,11 @@ func TestPanics(t *testing.T) {
 	_ = nc.Close()
 
 	at.Store("")
+	obs.do(func() {
+		if want := []string{"connect", "frame", "frame", "confirmed", "disconnect"}; !slices.Equal(obs.failed, want) {
+			t.Errorf("failed events %v, want %v", obs.failed, want)
+		}
+	})
 	p := dialRaw(t, addr) // the server lives
 	p.send(text("hello"))
 	rec.WaitFrames(t, rec.WaitConnects(t, n+1)[n], 1)

@@ -24,6 +24,9 @@ type Observer interface {
 	Confirmed(marks int, latency time.Duration)
 	// SlowReader is a connection closed because its peer read too slowly.
 	SlowReader()
+	// Failed is an event ("connect", "frame", "confirmed", "disconnect") whose
+	// handler has failed.
+	Failed(event string)
 	// Panicked is a panic in a handler.
 	Panicked()
 	// Buffered is a change of the bytes that wait to be written, over all
@@ -43,5 +46,6 @@ func (NopObserver) FrameIn(int)                  {}
 func (NopObserver) FrameOut(int)                 {}
 func (NopObserver) Confirmed(int, time.Duration) {}
 func (NopObserver) SlowReader()                  {}
+func (NopObserver) Failed(string)                {}
 func (NopObserver) Panicked()                    {}
 func (NopObserver) Buffered(int)                 {}

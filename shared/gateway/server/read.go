@@ -221,7 +221,7 @@ func (c *conn) oversize(op ws.OpCode, before, length int64) {
 }
 
 func (c *conn) handlerFailed(event string, err error) {
-	c.srv.o.Logger.Warn("failed to handle an event", "event", event, "conn", string(c.id), "error", err)
+	c.srv.failed(event, c, err)
 	_ = c.close(gateway.CloseInternal, "internal error")
 }
 

@@ -62,9 +62,22 @@ func New(o Options) (*Server, error) {
 	s.http.Protocols.SetHTTP1(true)
 	if o.TLS != nil {
 		s.http.TLSConfig = o.TLS.Clone()
-		s.http.TLSConfig.NextProtos = []string{"http/1.1"}
+		s.http.TLSConfig.NextProtos = protocols(o.TLS.NextProtos)
+		newHandshakes(o.HandshakeTimeout).limit(s.http.TLSConfig)
 	}
 	return s, nil
+}
+
+// protocols are those to offer in a TLS handshake: HTTP/1.1, and what else has
+// been asked for (a certificate authority asks for one of its own).
+func protocols(asked []string) []string {
+	offered := []string{"http/1.1"}
+	for _, p := range asked {
+		if p != "http/1.1" && p != "h2" {
+			offered = append(offered, p)
+		}
+	}
+	return offered
 }
 
 // Handle sets the handler. It must be called once, before the first request;
