@@ -59,7 +59,7 @@ func runAgent(ctx context.Context, e env, args []string) int {
 	if err != nil {
 		return chatFailed(s, err)
 	}
-	defer store.Close()
+	defer func() { _ = store.Close() }()
 	a.agent, err = skaldclient.NewAgent(skaldclient.AgentConfig{
 		Config:    skaldclient.Config{Store: store, OnEvent: a.onEvent, Dial: dial},
 		URL:       f.relay,

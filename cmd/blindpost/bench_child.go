@@ -249,12 +249,18 @@ func (c *benchChild) Stop() error {
 // freePorts finds loopback addresses that nobody listens on.
 func freePorts(n int) ([]string, error) {
 	var out []string
+	var held []net.Listener
+	defer func() {
+		for _, l := range held {
+			l.Close()
+		}
+	}()
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, fmt.Errorf("failed to find a free port: %w", err)
 		}
-		defer l.Close()
+		held = append(held, l)
 		out = append(out, l.Addr().String())
 	}
 	return out, nil

@@ -63,7 +63,7 @@ func runClient(ctx context.Context, e env, args []string) int {
 	if err != nil {
 		return chatFailed(s, err)
 	}
-	defer store.Close()
+	defer func() { _ = store.Close() }()
 	c.client, err = skaldclient.NewClient(skaldclient.ClientConfig{
 		Config: skaldclient.Config{Store: store, OnEvent: c.onEvent, Dial: dial},
 		URL:    f.relay,

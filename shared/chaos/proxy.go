@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -77,7 +78,7 @@ func (x *proxy) pipe(to, from net.Conn, silent *bool) {
 				err = werr
 			}
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			// One side has said goodbye; the other may still have something to say.
 			if c, ok := to.(*net.TCPConn); ok {
 				_ = c.CloseWrite()

@@ -121,7 +121,13 @@ func TestEveryMethodMovesItsSeries(t *testing.T) {
 				`frames_sent_total{dialect="skald"}`: 1, `frame_bytes_sent_total{dialect="skald"}`: 6}},
 		{"front of many dialects", func() { m.Front("").FrameIn(5) },
 			map[string]float64{`frames_received_total{dialect="other"}`: 1, `frame_bytes_received_total{dialect="other"}`: 5}},
-		{"front waits", func() { front.Buffered(100); front.Buffered(-40); front.SlowReader(); front.Panicked(); front.Failed("confirmed") },
+		{"front waits", func() {
+			front.Buffered(100)
+			front.Buffered(-40)
+			front.SlowReader()
+			front.Panicked()
+			front.Failed("confirmed")
+		},
 			map[string]float64{`send_buffer_bytes`: 60, `slow_readers_total`: 1, `handler_panics_total{event="front"}`: 1, `handler_errors_total{event="confirmed"}`: 1}},
 		{"front confirms", func() { front.Confirmed(3, ms(250)) },
 			map[string]float64{`delivery_confirm_seconds_count`: 1, `delivery_confirm_seconds_sum`: .25}},

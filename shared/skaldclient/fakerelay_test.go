@@ -78,7 +78,6 @@ type fakePeer struct {
 	ns   *fakeNamespace
 	key  string
 	role string
-	text bool // speak base64 text
 
 	out  chan *skaldpb.RelayFrame
 	done chan struct{}

@@ -52,7 +52,7 @@ func TestSection11_NamespaceExpires(t *testing.T) {
 				if !sweeps {
 					w.noSweep()
 				}
-				w.sleep(left.Add(7 * day).Add(-time.Millisecond).Sub(time.Now()))
+				w.sleep(time.Until(left.Add(7 * day).Add(-time.Millisecond)))
 				phone := h.phones[0].connect()
 				phone.wantNothing() // the message is older, and has expired by itself
 				agent := h.agent.connect()
@@ -70,7 +70,7 @@ func TestSection11_NamespaceExpires(t *testing.T) {
 					if !sweeps {
 						w.noSweep()
 					}
-					w.sleep(left.Add(7 * day).Add(late).Sub(time.Now()))
+					w.sleep(time.Until(left.Add(7 * day).Add(late)))
 					phone := h.phones[0]
 					phone.try().wantRefusal("not_found")
 					h.phone().tryPair([32]byte{1}).wantRefusal("not_found")
@@ -103,7 +103,7 @@ func TestSection11_NamespaceExpires(t *testing.T) {
 func TestSection11_NothingIsLeft(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		_, left := w.abandoned()
-		w.sleep(left.Add(7 * day).Add(2 * time.Minute).Sub(time.Now()))
+		w.sleep(time.Until(left.Add(7 * day).Add(2 * time.Minute)))
 		if n := w.node.mem.Len(); n != 0 {
 			t.Errorf("%d items are in memory", n)
 		}
@@ -124,7 +124,7 @@ func TestSection11_NothingIsLeftOfTheLifeBefore(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		h, left := w.abandoned()
 		w.noSweep()
-		w.sleep(left.Add(7 * day).Sub(time.Now()))
+		w.sleep(time.Until(left.Add(7 * day)))
 		agent := h.agent.connect()
 		agent.close()
 		if err := w.node.sweepOnce(t.Context()); err != nil {
@@ -133,7 +133,7 @@ func TestSection11_NothingIsLeftOfTheLifeBefore(t *testing.T) {
 		w.shutdown(0)
 		var kinds []string
 		for _, key := range w.stored() {
-			key = strings.ReplaceAll(key, string(h.agent.PublicKey().Hex()), "AGENT")
+			key = strings.ReplaceAll(key, h.agent.PublicKey().Hex(), "AGENT")
 			key = strings.ReplaceAll(key, h.ns.Hex(), "NS")
 			if strings.HasPrefix(key, "due ") {
 				key = "due"
@@ -152,12 +152,10 @@ func TestSection11_ConnectedIsNotIdle(t *testing.T) {
 		t.Run(who, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *world) {
 				h, agent := w.homeWith(2)
-				stays, away := h.phones[0], h.phones[1]
-				if who == "agent" {
-					stays = h.agent
-				} else {
+				away := h.phones[1]
+				if who == "client" {
 					agent.close()
-					agent = stays.connect()
+					agent = h.phones[0].connect()
 				}
 				w.sleep(8 * day)
 				away.connect().close()
@@ -189,7 +187,7 @@ func TestSection11_RefusedAttemptsDoNotCount(t *testing.T) {
 			stranger.try().wantRefusal("unauthorized")
 			stranger.tryPair([32]byte{1}).wantRefusal("pairing_closed")
 		}
-		w.sleep(left.Add(7 * day).Sub(time.Now()))
+		w.sleep(time.Until(left.Add(7 * day)))
 		h.phones[0].try().wantRefusal("not_found")
 	})
 }

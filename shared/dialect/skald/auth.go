@@ -20,7 +20,8 @@ const maxTries = 16
 // auth checks an Auth and admits the peer in its role. It reports whether the
 // peer may now send messages.
 func (d *Dialect) auth(ctx context.Context, c *relay.Conn, a *skaldpb.Auth) (bool, error) {
-	role, pub := "", []byte(nil)
+	var role string
+	var pub []byte
 	switch r := a.GetRole().(type) {
 	case *skaldpb.Auth_Agent:
 		role, pub = roleAgent, r.Agent.GetAgentEd25519Pub()

@@ -56,7 +56,7 @@ func (s *Server) serveReady(w http.ResponseWriter, r *http.Request) {
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request, from origin) {
 	defer func() {
 		if v := recover(); v != nil {
-			if v != http.ErrAbortHandler {
+			if err, ok := v.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
 				s.logPanic("http", "", v)
 			}
 			panic(http.ErrAbortHandler)

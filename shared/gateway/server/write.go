@@ -15,6 +15,13 @@ import (
 // peer that reads slowly but steadily is not cut for having much to read.
 const writeChunk = 64 << 10
 
+// maxDroppable is how many bytes may wait for a peer before droppable messages to it
+// are dropped: some frames of the largest size that there are of that kind, and
+// some minutes of those that are usual.
+const maxDroppable = 256 << 10
+
+func (s *Server) droppable() int { return min(maxDroppable, s.o.MaxBuffered/2) }
+
 // post queues a message and sees to it that someone writes it.
 func (c *conn) post(m gateway.Message) (gateway.Outcome, error) {
 	size := frameSize(len(m.Data))
@@ -28,6 +35,9 @@ func (c *conn) post(m gateway.Message) (gateway.Outcome, error) {
 	defer c.mu.Unlock()
 	if c.state() != stateOpen {
 		return 0, gateway.ErrGone
+	}
+	if m.Droppable && c.queued > 0 && c.queued+size > c.srv.droppable() {
+		return gateway.Dropped, nil
 	}
 	if c.queued+size > c.srv.o.MaxBuffered || m.Mark != 0 && c.marks.full() {
 		c.slowLocked()

@@ -199,7 +199,8 @@ func (b *buckets) request(r *request, now time.Time) error {
 		w := &r.writes[i]
 		w.stored = b.items.Get(w.key)
 		if err := w.judge(now); err != nil {
-			if condition, ok := err.(*table.ConditionError); ok {
+			var condition *table.ConditionError
+			if errors.As(err, &condition) {
 				condition.Op = i
 			}
 			r.err = err

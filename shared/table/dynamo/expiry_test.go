@@ -105,7 +105,7 @@ func TestReplacingIsOneTurnWithoutAPause(t *testing.T) {
 		if _, err := tbl.Write(t.Context(), addOne); err != nil || time.Since(begin) != 0 {
 			t.Errorf("took %v, %v", time.Since(begin), err)
 		}
-		tbl, s = scripted(t, answer{err: refused(gone)})
+		tbl, _ = scripted(t, answer{err: refused(gone)})
 		_, err := tbl.Write(t.Context(), addOne) // neither request ever succeeds
 		wantError(t, err, table.ErrBusy)
 		if len(s.calls) > maxTries+1 {

@@ -10,6 +10,7 @@ package mem
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -182,7 +183,8 @@ func (t *Table) Transact(ctx context.Context, ops []table.Op) error {
 	// first is stored.
 	for i := range prepared {
 		_, next, err := t.evaluate(&prepared[i], keys[i], now)
-		if condition, ok := err.(*table.ConditionError); ok {
+		var condition *table.ConditionError
+		if errors.As(err, &condition) {
 			condition.Op = i
 		}
 		if err != nil {
