@@ -54,13 +54,13 @@ func newLog(w io.Writer, s LogSettings) *slog.Logger {
 func serve(ctx context.Context, s Settings, args []string, log *slog.Logger) error {
 	build := buildInfo()
 	m := metrics.New(metrics.Options{Version: build.Version, Revision: build.Revision, Dialects: []string{"skald"}, Log: log})
-	cfg, err := nodeConfig(s, m, log)
-	if err != nil {
-		return err
-	}
-	listener, err := net.Listen("tcp", s.Listen)
+	listener, err := net.Listen("tcp", s.Listen) // before anything is made in the data folder
 	if err != nil {
 		return fmt.Errorf("failed to listen: %w", err)
+	}
+	cfg, err := nodeConfig(s, m, log)
+	if err != nil {
+		return errors.Join(err, listener.Close())
 	}
 	node, err := standalone.Open(cfg)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -98,7 +99,7 @@ func (v *sizeValue) Set(s string) error {
 	return nil
 }
 
-// durationValue is a time with its unit: 30s, 168h.
+// durationValue is a time with its unit: 30s, 168h, 7d.
 type durationValue time.Duration
 
 func (v *durationValue) String() string {
@@ -113,12 +114,34 @@ func (v *durationValue) String() string {
 }
 
 func (v *durationValue) Set(s string) error {
-	d, err := time.ParseDuration(s)
+	d, err := parseDuration(s)
 	if err != nil || d < 0 {
-		return errors.New("it must be a time with its unit, such as 500ms, 30s or 168h")
+		return errors.New("it must be a time with its unit, such as 500ms, 30s, 168h or 7d")
 	}
 	*v = durationValue(d)
 	return nil
+}
+
+// parseDuration is time.ParseDuration with days, of 24 hours, in front.
+func parseDuration(s string) (time.Duration, error) {
+	days, rest, found := strings.Cut(s, "d")
+	if !found {
+		return time.ParseDuration(s)
+	}
+	const most = uint64(math.MaxInt64 / (24 * time.Hour))
+	n, err := strconv.ParseUint(days, 10, 32)
+	if err != nil || n > most {
+		return 0, errors.New("it is no number of days")
+	}
+	d := time.Duration(n) * 24 * time.Hour
+	if rest == "" {
+		return d, nil
+	}
+	more, err := time.ParseDuration(rest)
+	if err != nil || more < 0 || d > math.MaxInt64-more {
+		return 0, errors.New("it is no time after a number of days")
+	}
+	return d + more, nil
 }
 
 type levelValue slog.Level

@@ -249,7 +249,7 @@ func (q *Queue) shut() {
 		}
 	}
 	if len(future) > 0 {
-		q.log.Info("queue closed before the time of some jobs", "dropped", len(future))
+		q.log.Debug("queue closed before the time of some jobs", "dropped", len(future))
 	}
 	q.schedule(now)
 	q.checkDrained()
