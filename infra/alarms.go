@@ -21,13 +21,30 @@ const (
 	jobsAge    = 45 * 60
 )
 
-// newAlarms makes an alarm for each thing that somebody has to look at. They look
-// at 14 metrics: CloudWatch charges by that number, for those beyond the ten that
-// are free in an account.
+// The alarms of few look at ten metrics: CloudWatch charges by that number, and ten
+// are free in an account. What they leave out shows in them all the same, only less
+// precisely: frames and jobs that fail or are held back get old and go to the dead
+// letters, a $disconnect that is held back is a 5xx of the API, and requests that
+// fail are errors of functions/connect.
+var onlyWithAll = map[string]bool{
+	"MessageErrors": true, "MessageThrottles": true, "DisconnectThrottles": true, "SweeperThrottles": true, "HttpErrors": true,
+}
+
+// newAlarms makes an alarm for each thing that somebody has to look at.
 func (r *relay) newAlarms() {
 	topic := r.alarmTopic()
+	alarm := func(id string, props *awscloudwatch.AlarmProps) {
+		a := awscloudwatch.NewAlarm(r.Stack, str(id), props)
+		if topic != nil {
+			a.AddAlarmAction(awscloudwatchactions.NewSnsAction(topic))
+			a.AddOkAction(awscloudwatchactions.NewSnsAction(topic))
+		}
+	}
 	add := func(id, description string, m awscloudwatch.IMetric, above float64) {
-		a := awscloudwatch.NewAlarm(r.Stack, str(id), &awscloudwatch.AlarmProps{
+		if r.settings.alarms != allAlarms && onlyWithAll[id] {
+			return
+		}
+		alarm(id, &awscloudwatch.AlarmProps{
 			AlarmDescription:   str("Blindpost: " + description),
 			Metric:             m,
 			Threshold:          jsii.Number(above),
@@ -36,10 +53,6 @@ func (r *relay) newAlarms() {
 			// An idle relay has no metrics, and that is well.
 			TreatMissingData: awscloudwatch.TreatMissingData_NOT_BREACHING,
 		})
-		if topic != nil {
-			a.AddAlarmAction(awscloudwatchactions.NewSnsAction(topic))
-			a.AddOkAction(awscloudwatchactions.NewSnsAction(topic))
-		}
 	}
 	for _, name := range functionNames {
 		id := strings.ToUpper(name[:1]) + name[1:]
@@ -61,6 +74,19 @@ func (r *relay) newAlarms() {
 				"execution":   r.apiMetric("ExecutionError", "Sum"),
 			},
 		}), 0)
+	if r.http != nil {
+		add("HttpErrors", "an HTTP endpoint answered 5xx", r.http.MetricServerError(&awscloudwatch.MetricOptions{Statistic: str("Sum"), Period: fiveMinutes()}), 0)
+	}
+	if r.binary != nil {
+		alarm("BinaryDown", &awscloudwatch.AlarmProps{
+			AlarmDescription:   str("Blindpost: the binary front does not answer"),
+			Metric:             r.binary.clients.Metrics().HealthyHostCount(&awscloudwatch.MetricOptions{Statistic: str("Minimum")}),
+			Threshold:          jsii.Number(1),
+			ComparisonOperator: awscloudwatch.ComparisonOperator_LESS_THAN_THRESHOLD,
+			EvaluationPeriods:  jsii.Number(2), // a deployment takes some minutes
+			TreatMissingData:   awscloudwatch.TreatMissingData_BREACHING,
+		})
+	}
 }
 
 // alarmTopic is nil if nobody is to be told: the alarms can be seen in any case.

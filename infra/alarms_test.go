@@ -15,37 +15,28 @@ func TestAlarms(t *testing.T) {
 		"IngressOld":  {"MetricName": "ApproximateAgeOfOldestMessage", "Namespace": "AWS/SQS", "Dimensions.0.Value": "${Ingress.QueueName}", "Threshold": "60"},
 		"JobsOld":     {"MetricName": "ApproximateAgeOfOldestMessage", "Namespace": "AWS/SQS", "Dimensions.0.Value": "${Jobs.QueueName}", "Threshold": "2700"},
 		"ApiErrors":   {"Threshold": "0", "MetricName": ""},
+		"HttpErrors":  {"MetricName": "5xx", "Namespace": "AWS/ApiGateway", "Dimensions.0.Value": "${Http}", "Threshold": "0"},
+		"BinaryDown":  {"MetricName": "HealthyHostCount", "Namespace": "AWS/ApplicationELB", "Threshold": "1"},
 	}
 	for _, f := range functionNames {
 		want[title(f)+"Errors"] = map[string]string{"MetricName": "Errors", "Namespace": "AWS/Lambda", "Dimensions.0.Value": "${" + title(f) + "}", "Threshold": "0"}
 		want[title(f)+"Throttles"] = map[string]string{"MetricName": "Throttles", "Namespace": "AWS/Lambda", "Dimensions.0.Value": "${" + title(f) + "}", "Threshold": "0"}
 	}
-	metrics := 0
 	for id, values := range want {
 		t.Run(id, func(t *testing.T) {
 			a := tm.get(t, id, "AWS::CloudWatch::Alarm")
 			values["TreatMissingData"] = "notBreaching"
 			values["ComparisonOperator"] = "GreaterThanThreshold"
+			if id == "BinaryDown" {
+				values["ComparisonOperator"], values["TreatMissingData"] = "LessThanThreshold", "breaching"
+			}
 			values["AlarmActions"] = `[{"Ref":"` + longID(t, tm, "AlarmTopic") + `"}]`
 			values["OKActions"] = values["AlarmActions"]
 			a.want(t, values)
-			if a.at("MetricName") != "" {
-				metrics++
-				return
-			}
-			for _, m := range list(a.value("Metrics")) {
-				if m.(map[string]any)["MetricStat"] != nil {
-					metrics++
-				}
-			}
 		})
 	}
 	if n := len(tm.ofType("AWS::CloudWatch::Alarm")); n != len(want) {
 		t.Errorf("there are %d alarms, want %d", n, len(want))
-	}
-	// The price in the documentation counts on it.
-	if metrics != 14 {
-		t.Errorf("the alarms look at %d metrics, and were to look at 14", metrics)
 	}
 	api := tm.get(t, "ApiErrors", "AWS::CloudWatch::Alarm").at("Metrics")
 	for _, m := range []string{"IntegrationError", "ExecutionError"} {
@@ -89,13 +80,28 @@ func TestWhoIsTold(t *testing.T) {
 	}
 }
 
+// CloudWatch charges by metric, and the documentation counts on these numbers.
 func TestAlarmsAndDashboardByChoice(t *testing.T) {
-	for name, want := range map[string][2]int{"plain": {13, 1}, "small": {0, 0}, "domain": {13, 0}} {
+	for name, want := range map[string][3]int{"plain": {9, 10, 1}, "small": {0, 0, 0}, "domain": {9, 10, 0}, "no log": {14, 15, 1}, "binary": {10, 11, 1}, "everything": {15, 16, 1}} {
 		tm := synth(t, name, fronts[name]).template
-		alarms, dashboards := len(tm.ofType("AWS::CloudWatch::Alarm")), len(tm.ofType("AWS::CloudWatch::Dashboard"))
-		if alarms != want[0] || dashboards != want[1] {
-			t.Errorf("%s has %d alarms and %d dashboards, want %v", name, alarms, dashboards, want)
+		got := [3]int{len(tm.ofType("AWS::CloudWatch::Alarm")), 0, len(tm.ofType("AWS::CloudWatch::Dashboard"))}
+		for _, a := range tm.ofType("AWS::CloudWatch::Alarm") {
+			if a.at("MetricName") != "" {
+				got[1]++
+			}
+			for _, m := range list(a.value("Metrics")) {
+				if m != nil && m.(map[string]any)["MetricStat"] != nil {
+					got[1]++
+				}
+			}
 		}
+		if got != want {
+			t.Errorf("%s has %d alarms on %d metrics and %d dashboards, want %v", name, got[0], got[1], got[2], want)
+		}
+	}
+	few := synth(t, "plain", nil).template
+	for _, id := range []string{"ConnectErrors", "DisconnectErrors", "SweeperErrors", "ConnectThrottles", "IngressDead", "JobsDead", "IngressOld", "JobsOld", "ApiErrors"} {
+		few.get(t, id, "AWS::CloudWatch::Alarm")
 	}
 }
 

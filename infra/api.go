@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -32,8 +31,10 @@ func newAPI(stack awscdk.Stack) awsapigatewayv2.WebSocketApi {
 
 // apiHost is the host name of the API itself. It is spelled out, because the
 // stage must not be there before the functions that know its address.
-func (r *relay) apiHost() string {
-	return fmt.Sprintf("%s.execute-api.%s.%s", *r.api.ApiId(), *r.Region(), *r.UrlSuffix())
+func (r *relay) apiHost() string { return r.executeAPI(*r.api.ApiId()) }
+
+func (r *relay) executeAPI(id string) string {
+	return fmt.Sprintf("%s.execute-api.%s.%s", id, *r.Region(), *r.UrlSuffix())
 }
 
 func (r *relay) apiURL() string { return "wss://" + r.apiHost() + "/" + stageName }
@@ -107,16 +108,8 @@ func (r *relay) newStage() {
 	if !s.accessLog {
 		return
 	}
-	log := r.newLogGroup(r.Stack, "AccessLog")
-	format, err := json.Marshal(accessLogFields)
-	if err != nil {
-		panic(err) // a map of texts has a JSON form
-	}
 	cfn := r.stage.Node().DefaultChild().(awsapigatewayv2.CfnStage)
-	cfn.SetAccessLogSettings(&awsapigatewayv2.CfnStage_AccessLogSettingsProperty{
-		DestinationArn: str(r.arn("logs", "log-group:"+*log.LogGroupName())),
-		Format:         str(string(format)),
-	})
+	cfn.SetAccessLogSettings(r.accessLogSettings("AccessLog", accessLogFields))
 	if s.loggingRole {
 		r.stage.Node().AddDependency(r.newLoggingRole())
 	}

@@ -15,8 +15,8 @@ func TestNobodyHasToSetAnything(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.stackName != "Blindpost" || s.edge || s.domain != "" || !s.deletionProtection || !s.pointInTimeRecovery || !s.alarms || !s.dashboard ||
-			s.throttleRate != 500 || len(s.limits)+len(s.reserved)+len(s.maxConcurrency) != 0 || s.logRetention != retentions["14"] {
+		if s.stackName != "Blindpost" || !s.edge || s.binaryFront || s.domain != "" || !s.deletionProtection || !s.pointInTimeRecovery ||
+			s.alarms != fewAlarms || !s.dashboard || s.throttleRate != 500 || s.limits[maxLiveFrame] != "96KiB" || len(s.limits) != 1 || len(s.reserved)+len(s.maxConcurrency) != 0 || s.logRetention != retentions["14"] {
 			t.Errorf("the defaults are %+v", s)
 		}
 	}
@@ -38,20 +38,39 @@ func TestWhatIsRefused(t *testing.T) {
 		{"days that CloudWatch lacks", map[string]any{"blindpost:log-retention-days": 15.0}, "is none of 1, 3, 5"},
 		{"log level", map[string]any{"blindpost:log-level": "trace"}, "is no log level"},
 		{"URL for a domain", map[string]any{"blindpost:domain": "https://relay.example.org"}, "is no host name"},
-		{"domain without certificate", map[string]any{"blindpost:domain": "relay.example.org"}, "needs a blindpost:certificate-arn"},
+		{"domain without certificate", map[string]any{"blindpost:edge": false, "blindpost:domain": "relay.example.org"}, "needs a blindpost:certificate-arn"},
 		{"certificate of the wrong region", map[string]any{"blindpost:domain": "r.example.org", "blindpost:edge": true, "blindpost:certificate-arn": strings.Replace(cert, "us-east-1", "eu-west-1", 1)}, "of us-east-1"},
 		{"edge, zone, no certificate", map[string]any{"blindpost:domain": "r.example.org", "blindpost:edge": true, "blindpost:hosted-zone-id": "Z1", "blindpost:hosted-zone-name": "example.org"}, "of us-east-1"},
 		{"certificate without domain", map[string]any{"blindpost:certificate-arn": cert}, "of no use without blindpost:domain"},
-		{"half a zone", map[string]any{"blindpost:domain": "r.example.org", "blindpost:certificate-arn": cert, "blindpost:hosted-zone-id": "Z1"}, "belong together"},
-		{"another zone", map[string]any{"blindpost:domain": "r.example.org", "blindpost:hosted-zone-id": "Z1", "blindpost:hosted-zone-name": "ample.org"}, "is not in blindpost:hosted-zone-name"},
+		{"half a zone", map[string]any{"blindpost:edge": false, "blindpost:domain": "r.example.org", "blindpost:certificate-arn": cert, "blindpost:hosted-zone-id": "Z1"}, "belong together"},
+		{"another zone", map[string]any{"blindpost:edge": false, "blindpost:domain": "r.example.org", "blindpost:hosted-zone-id": "Z1", "blindpost:hosted-zone-name": "ample.org"}, "is not in blindpost:hosted-zone-name"},
 		{"iOS by Android", map[string]any{"blindpost:sns-ios-arn": "arn:aws:sns:eu-central-1:123456789012:app/GCM/skald"}, "is no ARN of a platform application for APNS"},
 		{"wildcard", map[string]any{"blindpost:sns-ios-arn": "arn:aws:sns:eu-central-1:123456789012:app/APNS/*"}, "is no ARN of a platform application for APNS"},
-		{"size", map[string]any{"blindpost:max-frame": "64KB"}, "is no size"},
-		{"time without unit", map[string]any{"blindpost:message-ttl": "168"}, "is no time"},
-		{"negative", map[string]any{"blindpost:mailbox-cap": -1.0}, "is no whole number"},
+		{"size", map[string]any{"blindpost:max-frame": "64KB"}, `blindpost:max-frame="64KB": it must be a number of bytes`},
+		{"time without unit", map[string]any{"blindpost:message-ttl": "168"}, `blindpost:message-ttl="168": it must be a time with its unit`},
+		{"negative", map[string]any{"blindpost:mailbox-cap": -1.0}, `blindpost:mailbox-cap="-1": it must be a whole number`},
+		{"frame of no use", map[string]any{"blindpost:max-frame": "1KiB"}, "blindpost:max-frame: it must be from 4096"},
+		{"window that is too long", map[string]any{"blindpost:pairing-ttl": "700s"}, "blindpost:pairing-ttl: it is longer than blindpost:pairing-ttl-max"},
+		{"live frame that is too small", map[string]any{"blindpost:max-live-frame": "32KiB"}, "blindpost:max-live-frame: it is smaller than blindpost:max-frame"},
+		{"record that is too short", map[string]any{"blindpost:conn-record-ttl": "1h"}, "blindpost:conn-record-ttl: it must be from 2h"},
+		{"frame beyond API Gateway", map[string]any{"blindpost:max-frame": "100KiB", "blindpost:max-live-frame": "100KiB"}, "blindpost:max-frame: API Gateway carries messages of 128 KB, which in base64 is a frame of 98304 bytes (96 KiB)"},
+		{"live frame beyond API Gateway", map[string]any{"blindpost:max-live-frame": "98305"}, "blindpost:max-live-frame: API Gateway carries"},
 		{"line break", map[string]any{"blindpost:push-title": "a\nb"}, "is no line"},
 		{"two ways to tell", map[string]any{"blindpost:alarm-email": "a@b", "blindpost:alarm-topic-arn": "arn:aws:sns:eu-central-1:123456789012:t"}, "exclude each other"},
-		{"mail without alarms", map[string]any{"blindpost:alarm-email": "a@b", "blindpost:alarms": false}, "of no use without blindpost:alarms"},
+		{"mail without alarms", map[string]any{"blindpost:alarm-email": "a@b", "blindpost:alarms": "none"}, "of no use without blindpost:alarms"},
+		{"alarms", map[string]any{"blindpost:alarms": true}, "is none of none, few, all"},
+		{"zone without domain", map[string]any{"blindpost:hosted-zone-id": "Z1", "blindpost:hosted-zone-name": "example.org"}, "of no use without blindpost:domain"},
+		{"Aelos by API Gateway", map[string]any{"blindpost:aelos-secret-arn": aelosSecret}, "binary frames, which API Gateway refuses"},
+		{"secret in clear", map[string]any{"blindpost:aelos-secret-arn": "swordfish"}, "is no ARN of a secret"},
+		{"path of Aelos alone", map[string]any{"blindpost:aelos-path": "/boats"}, "of no use without blindpost:aelos-secret-arn"},
+		{"binary domain alone", map[string]any{"blindpost:binary-domain": "frames.example.org"}, "of no use without blindpost:binary-front"},
+		{"binary front without a name", map[string]any{"blindpost:binary-front": true}, "needs a blindpost:binary-domain"},
+		{"binary front without certificate", binary("certificate-arn", ""), "needs a blindpost:binary-certificate-arn"},
+		{"binary front in another zone", binary("hosted-zone", "example.com"), "blindpost:binary-domain is not in"},
+		{"two fronts of one name", binary("same", "frames.example.org"), "cannot be the same name"},
+		{"task that Fargate lacks", binary("memory", 4096.0), "Fargate has no task of 256 and 4096 MB"},
+		{"size between", binary("memory", 1536.0), "Fargate has no task of 256 and 1536 MB"},
+		{"paths", binary("paths", "some"), "is neither aelos nor all"},
 		{"path with a query", map[string]any{"blindpost:default-path": "/v1?x"}, "is no path"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -62,31 +81,60 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
+// binary is a binary front with one thing changed.
+func binary(change string, value any) map[string]any {
+	c := map[string]any{
+		"blindpost:binary-front": true, "blindpost:binary-domain": "frames.example.org",
+		"blindpost:binary-certificate-arn": "arn:aws:acm:eu-central-1:123456789012:certificate/a",
+	}
+	switch change {
+	case "same":
+		c["blindpost:domain"] = value
+		c["blindpost:certificate-arn"] = "arn:aws:acm:us-east-1:123456789012:certificate/a"
+	case "hosted-zone":
+		c["blindpost:hosted-zone-id"], c["blindpost:hosted-zone-name"] = "Z1", value
+	default:
+		c["blindpost:binary-"+change] = value
+	}
+	return c
+}
+
+// What only API Gateway cannot carry is fine with a front that can.
+func TestLargeFramesWithABinaryFront(t *testing.T) {
+	c := binary("paths", "all")
+	c["blindpost:max-live-frame"] = "1MiB"
+	s, err := readContext(c)
+	if err != nil || s.limits[maxLiveFrame] != "1MiB" {
+		t.Errorf("%v, %v", s, err)
+	}
+	delete(c, "blindpost:max-live-frame")
+	if s, err = readContext(c); err != nil || len(s.limits) != 0 {
+		t.Errorf("the functions know the default: %v, %v", s, err)
+	}
+}
+
+// All that is wrong is said at once, and each thing once.
+func TestAllThatIsWrong(t *testing.T) {
+	_, err := readContext(map[string]any{"blindpost:pairing-ttl": "700s", "blindpost:alarms": "none", "blindpost:alarm-email": "a@b"})
+	if err == nil || strings.Count(err.Error(), "longer than") != 1 || !strings.Contains(err.Error(), "alarm-email") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestEverythingIsEverything(t *testing.T) {
 	left := maps.Clone(everything)
-	for _, k := range append(names(), "") {
+	for _, k := range append(keyNames(), "") {
 		delete(left, contextPrefix+k)
 	}
 	delete(left, "@aws-cdk/some:flag")
 	if len(left) != 0 {
 		t.Errorf("unknown: %v", left)
 	}
-	for _, k := range names() {
+	for _, k := range keyNames() {
 		if _, ok := everything[contextPrefix+k]; !ok && k != "alarm-topic-arn" {
 			t.Errorf("no test sets %s", k)
 		}
 	}
-}
-
-func names() []string {
-	var all []string
-	for _, k := range contextKeys {
-		all = append(all, k.name)
-	}
-	for _, l := range limits {
-		all = append(all, l.name)
-	}
-	return all
 }
 
 // README.md has a row for each setting, with its default, and no row for others.
@@ -110,10 +158,10 @@ func TestSettingsAreDocumented(t *testing.T) {
 		delete(rows, k.name)
 	}
 	for _, l := range limits {
-		if _, ok := rows[l.name]; !ok {
-			t.Errorf("README.md does not know %s", l.name)
+		if _, ok := rows[string(l)]; !ok {
+			t.Errorf("README.md does not know %s", l)
 		}
-		delete(rows, l.name)
+		delete(rows, string(l))
 	}
 	for name := range rows {
 		t.Errorf("README.md knows a %s", name)

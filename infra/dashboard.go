@@ -26,6 +26,11 @@ func (r *relay) newDashboard() {
 		times = append(times, f.MetricDuration(label("p95")))
 	}
 	q := r.queues
+	apiErrors := []awscloudwatch.IMetric{r.apiMetric("ClientError", "Sum"), r.apiMetric("IntegrationError", "Sum"), r.apiMetric("ExecutionError", "Sum")}
+	if r.http != nil {
+		sum := &awscloudwatch.MetricOptions{Statistic: str("Sum")}
+		apiErrors = append(apiErrors, r.http.MetricClientError(sum), r.http.MetricServerError(sum))
+	}
 	table := func(name string) awscloudwatch.IMetric {
 		return r.table.Metric(str(name), &awscloudwatch.MetricOptions{Statistic: str("Sum")})
 	}
@@ -33,7 +38,7 @@ func (r *relay) newDashboard() {
 		Widgets: &[]*[]awscloudwatch.IWidget{
 			{
 				graph("Connections and frames", r.apiMetric("ConnectCount", "Sum"), r.apiMetric("MessageCount", "Sum")),
-				graph("API errors", r.apiMetric("ClientError", "Sum"), r.apiMetric("IntegrationError", "Sum"), r.apiMetric("ExecutionError", "Sum")),
+				graph("API errors", apiErrors...),
 				graph("Latency behind the API", r.apiMetric("IntegrationLatency", "p95")),
 			},
 			{graph("Calls", calls...), graph("Errors", errs...), graph("Held back", throttles...), graph("Time, p95", times...)},

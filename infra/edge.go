@@ -4,6 +4,7 @@ package main
 
 import (
 	_ "embed"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -14,20 +15,39 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-//go:embed edge.js
-var edgeSource string
+var (
+	//go:embed edge.js
+	edgeSource string
+	//go:embed edge_post.js
+	edgePostSource string
+)
 
-// edgeCode is the function that CloudFront runs for each request of a client.
+// maxPost is the longest body of a request, where its sender tells the length: a
+// claim with the certificates of an attestation. What does not tell is bounded by
+// functions/connect.
+const maxPost = 64 << 10
+
+// edgeCode is the function that CloudFront runs for each upgrade, edgePostCode the
+// one for each request to an HTTP endpoint.
 func edgeCode() string {
 	return strings.NewReplacer("__PARAMETER__", pathParameter, "__STAGE__", stageName).Replace(edgeSource)
+}
+
+func edgePostCode() string {
+	return strings.ReplaceAll(edgePostSource, "__LIMIT__", strconv.Itoa(maxPost))
 }
 
 // newOriginSecret makes what CloudFront shows to functions/connect, so that it believes
 // the address that CloudFront says a client has. It is made in the account, and is in the
 // template by its name only.
 func newOriginSecret(stack awscdk.Stack) awssecretsmanager.Secret {
-	return awssecretsmanager.NewSecret(stack, str("OriginSecret"), &awssecretsmanager.SecretProps{
-		Description: str("Blindpost: by this functions/connect knows CloudFront"),
+	return newSecret(stack, "OriginSecret", "Blindpost: by this functions/connect knows CloudFront")
+}
+
+// newSecret makes a secret that nobody has to know.
+func newSecret(stack awscdk.Stack, id, description string) awssecretsmanager.Secret {
+	return awssecretsmanager.NewSecret(stack, str(id), &awssecretsmanager.SecretProps{
+		Description: str(description),
 		GenerateSecretString: &awssecretsmanager.SecretStringGenerator{
 			PasswordLength:     jsii.Number(48),
 			ExcludePunctuation: jsii.Bool(true),
@@ -36,39 +56,31 @@ func newOriginSecret(stack awscdk.Stack) awssecretsmanager.Secret {
 	})
 }
 
-// newEdge puts CloudFront in front: one host name, and any path. It returns the
-// address for clients.
+// newEdge puts CloudFront in front: one host name, and the paths of all dialects.
+// What is no HTTP endpoint is an upgrade. It returns the address for clients.
 func (r *relay) newEdge() string {
-	rewrite := awscloudfront.NewFunction(r.Stack, str("EdgePath"), &awscloudfront.FunctionProps{
-		Comment: str("Blindpost: the path becomes a query parameter"),
-		Code:    awscloudfront.FunctionCode_FromInline(str(edgeCode())),
-		Runtime: awscloudfront.FunctionRuntime_JS_2_0(),
-	})
-	origin := awscloudfrontorigins.NewHttpOrigin(str(r.apiHost()), &awscloudfrontorigins.HttpOriginProps{
-		ProtocolPolicy:     awscloudfront.OriginProtocolPolicy_HTTPS_ONLY,
-		OriginSslProtocols: &[]awscloudfront.OriginSslPolicy{awscloudfront.OriginSslPolicy_TLS_V1_2},
-		CustomHeaders: &map[string]*string{
-			originSecretHeader: r.origin.SecretValue().UnsafeUnwrap(), // a reference, resolved by CloudFormation
-		},
-	})
+	upgrades := r.edgeBehavior(r.edgeOrigin(r.apiHost()), r.edgeFunction("EdgePath", "the path becomes a query parameter", edgeCode()))
+	endpoints := r.edgeBehavior(r.edgeOrigin(r.httpHost()), r.edgeFunction("EdgePost", "the bounds of a request", edgePostCode()))
+	endpoints.AllowedMethods = awscloudfront.AllowedMethods_ALLOW_ALL() // there is no smaller set with POST
+	paths := map[string]*awscloudfront.BehaviorOptions{}
+	for _, p := range posts() {
+		paths[p.pattern] = endpoints
+	}
+	if r.binary != nil {
+		frames := r.edgeBehavior(r.edgeOrigin(r.settings.binaryDomain), nil)
+		for _, p := range r.settings.aelosPaths() {
+			paths[p] = frames
+		}
+		if r.settings.binaryAll {
+			upgrades = frames
+		}
+	}
 	props := &awscloudfront.DistributionProps{
-		Comment:    str("Blindpost"),
-		EnableIpv6: jsii.Bool(true),
-		PriceClass: awscloudfront.PriceClass_PRICE_CLASS_ALL,
-		DefaultBehavior: &awscloudfront.BehaviorOptions{
-			Origin:         origin,
-			AllowedMethods: awscloudfront.AllowedMethods_ALLOW_GET_HEAD(),
-			CachePolicy:    awscloudfront.CachePolicy_CACHING_DISABLED(),
-			// All of what a client sends, Sec-WebSocket-* and Authorization included, but for
-			// Host, by which API Gateway finds the API.
-			OriginRequestPolicy:  awscloudfront.OriginRequestPolicy_ALL_VIEWER_EXCEPT_HOST_HEADER(),
-			ViewerProtocolPolicy: awscloudfront.ViewerProtocolPolicy_HTTPS_ONLY,
-			Compress:             jsii.Bool(false),
-			FunctionAssociations: &[]*awscloudfront.FunctionAssociation{{
-				EventType: awscloudfront.FunctionEventType_VIEWER_REQUEST,
-				Function:  rewrite,
-			}},
-		},
+		Comment:             str("Blindpost"),
+		EnableIpv6:          jsii.Bool(true),
+		PriceClass:          awscloudfront.PriceClass_PRICE_CLASS_ALL,
+		DefaultBehavior:     upgrades,
+		AdditionalBehaviors: &paths,
 	}
 	if r.settings.domain != "" {
 		props.DomainNames = jsii.Strings(r.settings.domain)
@@ -78,9 +90,51 @@ func (r *relay) newEdge() string {
 	r.edge = awscloudfront.NewDistribution(r.Stack, str("Edge"), props)
 	host := *r.edge.DistributionDomainName()
 	r.output("EdgeUrl", "WebSocket address of CloudFront itself", "wss://"+host)
-	if r.settings.domain == "" {
-		return "wss://" + host
+	if r.settings.domain != "" {
+		r.newRecords("Domain", r.settings.domain, awsroute53targets.NewCloudFrontTarget(r.edge), true)
+		r.output("DomainTarget", "what a CNAME of the domain has to name", host)
+		host = r.settings.domain
 	}
-	r.newRecords(awsroute53targets.NewCloudFrontTarget(r.edge), true)
-	return "wss://" + r.settings.domain
+	r.output("HttpUrl", "address of the HTTP endpoints of Agentknock", "https://"+host)
+	return "wss://" + host
+}
+
+// edgeOrigin is something behind CloudFront, which shows it the secret.
+func (r *relay) edgeOrigin(host string) awscloudfront.IOrigin {
+	return awscloudfrontorigins.NewHttpOrigin(&host, &awscloudfrontorigins.HttpOriginProps{
+		ProtocolPolicy:     awscloudfront.OriginProtocolPolicy_HTTPS_ONLY,
+		OriginSslProtocols: &[]awscloudfront.OriginSslPolicy{awscloudfront.OriginSslPolicy_TLS_V1_2},
+		CustomHeaders: &map[string]*string{
+			originSecretHeader: r.origin.SecretValue().UnsafeUnwrap(), // a reference, resolved by CloudFormation
+		},
+	})
+}
+
+func (r *relay) edgeFunction(id, what, code string) awscloudfront.Function {
+	return awscloudfront.NewFunction(r.Stack, str(id), &awscloudfront.FunctionProps{
+		Comment: str("Blindpost: " + what),
+		Code:    awscloudfront.FunctionCode_FromInline(&code),
+		Runtime: awscloudfront.FunctionRuntime_JS_2_0(),
+	})
+}
+
+// edgeBehavior is how CloudFront treats a path: it keeps nothing, and passes on all
+// of what a client sends.
+func (r *relay) edgeBehavior(origin awscloudfront.IOrigin, function awscloudfront.Function) *awscloudfront.BehaviorOptions {
+	b := &awscloudfront.BehaviorOptions{
+		Origin:         origin,
+		AllowedMethods: awscloudfront.AllowedMethods_ALLOW_GET_HEAD(),
+		CachePolicy:    awscloudfront.CachePolicy_CACHING_DISABLED(),
+		// Sec-WebSocket-* and Authorization included, but not Host, by which API Gateway
+		// finds the API.
+		OriginRequestPolicy:  awscloudfront.OriginRequestPolicy_ALL_VIEWER_EXCEPT_HOST_HEADER(),
+		ViewerProtocolPolicy: awscloudfront.ViewerProtocolPolicy_HTTPS_ONLY,
+		Compress:             jsii.Bool(false),
+	}
+	if function != nil {
+		b.FunctionAssociations = &[]*awscloudfront.FunctionAssociation{{
+			EventType: awscloudfront.FunctionEventType_VIEWER_REQUEST, Function: function,
+		}}
+	}
+	return b
 }

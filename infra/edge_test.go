@@ -4,43 +4,164 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"os/exec"
 	"strings"
 	"testing"
 )
 
+// behaviors are how CloudFront treats its paths; "" is any other.
+func behaviors(t *testing.T, tm *template) (map[string]resource, map[string]resource) {
+	t.Helper()
+	config := tm.get(t, "Edge", "AWS::CloudFront::Distribution").value("DistributionConfig").(map[string]any)
+	paths := map[string]resource{"": {Properties: config["DefaultCacheBehavior"].(map[string]any)}}
+	for _, b := range list(config["CacheBehaviors"]) {
+		r := resource{Properties: b.(map[string]any)}
+		paths[r.at("PathPattern")] = r
+	}
+	origins := map[string]resource{}
+	for _, o := range list(config["Origins"]) {
+		r := resource{Properties: o.(map[string]any)}
+		origins[r.at("Id")] = r
+	}
+	return paths, origins
+}
+
+const (
+	webSocketHost = "${Api}.execute-api.${AWS::Region}.${AWS::URLSuffix}"
+	httpAPIHost   = "${Http}.execute-api.${AWS::Region}.${AWS::URLSuffix}"
+)
+
 func TestEdge(t *testing.T) {
 	tm := synth(t, "everything", everything).template
-	d := tm.get(t, "Edge", "AWS::CloudFront::Distribution")
-	d.want(t, map[string]string{
-		"DistributionConfig.Aliases":                                                 `["relay.example.org"]`,
-		"DistributionConfig.Enabled":                                                 "true",
-		"DistributionConfig.ViewerCertificate.AcmCertificateArn":                     "arn:aws:acm:us-east-1:123456789012:certificate/0a1b-2c3d",
-		"DistributionConfig.ViewerCertificate.MinimumProtocolVersion":                "TLSv1.2_2021",
-		"DistributionConfig.Logging":                                                 "",
-		"DistributionConfig.CacheBehaviors":                                          "",
-		"DistributionConfig.DefaultCacheBehavior.ViewerProtocolPolicy":               "https-only",
-		"DistributionConfig.DefaultCacheBehavior.CachePolicyId":                      "4135ea2d-6df8-44a3-9df3-4b5a84be39ad", // CachingDisabled
-		"DistributionConfig.DefaultCacheBehavior.OriginRequestPolicyId":              "b689b0a8-53d0-40ab-baf2-68738e2966ac", // AllViewerExceptHostHeader
-		"DistributionConfig.DefaultCacheBehavior.AllowedMethods":                     `["GET","HEAD"]`,
-		"DistributionConfig.DefaultCacheBehavior.FunctionAssociations.0.EventType":   "viewer-request",
-		"DistributionConfig.DefaultCacheBehavior.FunctionAssociations.0.FunctionARN": "${EdgePath.FunctionARN}",
-		"DistributionConfig.Origins.0.DomainName":                                    "${Api}.execute-api.${AWS::Region}.${AWS::URLSuffix}",
-		"DistributionConfig.Origins.0.OriginPath":                                    "",
-		"DistributionConfig.Origins.0.CustomOriginConfig.OriginProtocolPolicy":       "https-only",
-		"DistributionConfig.Origins.0.CustomOriginConfig.OriginSSLProtocols":         `["TLSv1.2"]`,
-		"DistributionConfig.Origins.0.OriginCustomHeaders.0.HeaderName":              "X-Origin-Secret",
-		"DistributionConfig.Origins.1":                                               "",
+	tm.get(t, "Edge", "AWS::CloudFront::Distribution").want(t, map[string]string{
+		"DistributionConfig.Aliases":                                  `["relay.example.org"]`,
+		"DistributionConfig.Enabled":                                  "true",
+		"DistributionConfig.IPV6Enabled":                              "true",
+		"DistributionConfig.ViewerCertificate.AcmCertificateArn":      "arn:aws:acm:us-east-1:123456789012:certificate/0a1b-2c3d",
+		"DistributionConfig.ViewerCertificate.MinimumProtocolVersion": "TLSv1.2_2021",
+		"DistributionConfig.Logging":                                  "",
 	})
-	f := tm.get(t, "EdgePath", "AWS::CloudFront::Function")
-	f.want(t, map[string]string{"FunctionCode": edgeCode(), "FunctionConfig.Runtime": "cloudfront-js-2.0", "AutoPublish": "true"})
-	if len(edgeCode()) > 10_000 {
-		t.Errorf("the function has %d bytes, CloudFront takes 10 KB", len(edgeCode()))
+	for id, code := range map[string]string{"EdgePath": edgeCode(), "EdgePost": edgePostCode()} {
+		tm.get(t, id, "AWS::CloudFront::Function").want(t, map[string]string{
+			"FunctionCode": code, "FunctionConfig.Runtime": "cloudfront-js-2.0", "AutoPublish": "true",
+		})
+		if len(code) > 10_000 || strings.Contains(code, "__") {
+			t.Errorf("%s has %d bytes, CloudFront takes 10 KB: %s", id, len(code), code)
+		}
 	}
 	for _, id := range []string{"DomainRecord", "DomainRecord6"} {
 		tm.get(t, id, "AWS::Route53::RecordSet").want(t, map[string]string{
 			"Name": "relay.example.org.", "HostedZoneId": "Z0123456789", "AliasTarget.DNSName": "${Edge.DomainName}",
 		})
+	}
+}
+
+// Each path goes to what serves it, with all that the client has sent, and nothing is kept.
+func TestPathsOfAllDialects(t *testing.T) {
+	const reads = `["GET","HEAD"]`
+	get := [3]string{webSocketHost, "${EdgePath.FunctionARN}", reads}
+	post := [3]string{httpAPIHost, "${EdgePost.FunctionARN}", `["GET","HEAD","OPTIONS","PUT","PATCH","POST","DELETE"]`}
+	frames := [3]string{"frames.example.org", "", reads}
+	agentknock := map[string][3]string{
+		"/v1/device/*/claim": post, "/v1/device/*/address": post, "/v1/device/*/pairing": post, "/v1/device/*/push": post,
+		"/v1/device/*/delete": post, "/v1/device/*/review": post, "/v1/device/*/subscription/*": post,
+	}
+	with := func(more map[string][3]string) map[string][3]string {
+		all := maps.Clone(agentknock)
+		maps.Copy(all, more)
+		return all
+	}
+	for name, want := range map[string]map[string][3]string{
+		"plain":      with(map[string][3]string{"": get}),
+		"everything": with(map[string][3]string{"": get, "/v1/aelos": frames, "/boats": frames}),
+		"binary":     with(map[string][3]string{"": frames, "/v1/aelos": frames}),
+	} {
+		paths, origins := behaviors(t, synth(t, name, fronts[name]).template)
+		for pattern, b := range paths {
+			w, ok := want[pattern]
+			if !ok {
+				t.Errorf("%s: there is a path %q", name, pattern)
+				continue
+			}
+			delete(want, pattern)
+			b.want(t, map[string]string{
+				"ViewerProtocolPolicy":               "https-only",
+				"CachePolicyId":                      "4135ea2d-6df8-44a3-9df3-4b5a84be39ad", // CachingDisabled
+				"OriginRequestPolicyId":              "b689b0a8-53d0-40ab-baf2-68738e2966ac", // AllViewerExceptHostHeader
+				"AllowedMethods":                     w[2],
+				"FunctionAssociations.0.FunctionARN": w[1],
+				"FunctionAssociations.1":             "",
+				"Compress":                           "false",
+				"ResponseHeadersPolicyId":            "",
+				"LambdaFunctionAssociations":         "",
+				"TrustedKeyGroups":                   "",
+				"FunctionAssociations.0.EventType":   map[bool]string{true: "viewer-request"}[w[1] != ""],
+			})
+			origins[b.at("TargetOriginId")].want(t, map[string]string{
+				"DomainName": w[0], "OriginPath": "",
+				"CustomOriginConfig.OriginProtocolPolicy": "https-only",
+				"CustomOriginConfig.OriginSSLProtocols":   `["TLSv1.2"]`,
+				"OriginCustomHeaders.0.HeaderName":        "X-Origin-Secret",
+			})
+		}
+		for pattern := range want {
+			t.Errorf("%s: the path %q is missing", name, pattern)
+		}
+	}
+}
+
+// runAtEdge calls a function of CloudFront as CloudFront would.
+func runAtEdge(t *testing.T, code string, request map[string]any) map[string]any {
+	t.Helper()
+	event, err := json.Marshal(map[string]any{"request": request})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("node", "-")
+	cmd.Stdin = strings.NewReader(code + "\nconsole.log(JSON.stringify(handler(" + string(event) + ")));")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestEdgePost(t *testing.T) {
+	for _, tt := range []struct {
+		method, length, want string
+	}{
+		{"POST", "", ""},
+		{"POST", "0", ""},
+		{"POST", "65536", ""},
+		{"POST", "65537", "413 PAYLOAD_TOO_LARGE"},
+		{"POST", "many", "413 PAYLOAD_TOO_LARGE"},
+		{"GET", "", "405 METHOD_NOT_ALLOWED"},
+		{"DELETE", "2", "405 METHOD_NOT_ALLOWED"},
+	} {
+		headers := map[string]any{"authorization": map[string]any{"value": "Bearer x"}}
+		if tt.length != "" {
+			headers["content-length"] = map[string]any{"value": tt.length}
+		}
+		request := map[string]any{"uri": "/v1/device/x/claim", "querystring": map[string]any{}, "method": tt.method, "headers": headers}
+		got := runAtEdge(t, edgePostCode(), request)
+		if tt.want == "" {
+			if flat(got) != flat(request) {
+				t.Errorf("%s of %q was changed: %v", tt.method, tt.length, got)
+			}
+			continue
+		}
+		body := map[string]string{}
+		if err := json.Unmarshal([]byte(flat(got["body"])), &body); err != nil || body["message"] == "" {
+			t.Errorf("%s of %q: %v, %v", tt.method, tt.length, got, err)
+		}
+		if said := flat(got["statusCode"]) + " " + body["error"]; said != tt.want {
+			t.Errorf("%s of %q: %s, want %s", tt.method, tt.length, said, tt.want)
+		}
 	}
 }
 
@@ -60,27 +181,11 @@ func TestEdgePath(t *testing.T) {
 		{"escapes in the path", "/a%2Fb?&p=1", query{}, query{"p": {"value": "%2Fa%252Fb%3F%26p%3D1"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			event, err := json.Marshal(map[string]any{"request": map[string]any{"uri": tt.uri, "querystring": tt.query, "method": "GET"}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			cmd := exec.Command("node", "-")
-			cmd.Stdin = strings.NewReader(edgeCode() + "\nconsole.log(JSON.stringify(handler(" + string(event) + ")));")
-			out, err := cmd.CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-			var got struct {
-				URI, Method string
-				Querystring query
-			}
-			if err := json.Unmarshal(out, &got); err != nil {
-				t.Fatal(err)
-			}
-			q, _ := json.Marshal(got.Querystring)
+			got := runAtEdge(t, edgeCode(), map[string]any{"uri": tt.uri, "querystring": tt.query, "method": "GET"})
+			q, _ := json.Marshal(got["querystring"])
 			want, _ := json.Marshal(tt.want)
-			if got.URI != "/prod" || got.Method != "GET" || string(q) != string(want) {
-				t.Errorf("got %s, %s\nwant /prod, %s", got.URI, q, want)
+			if got["uri"] != "/prod" || got["method"] != "GET" || string(q) != string(want) {
+				t.Errorf("got %s, %s\nwant /prod, %s", got["uri"], q, want)
 			}
 		})
 	}
@@ -98,13 +203,16 @@ func TestDomainWithoutEdge(t *testing.T) {
 	tm.get(t, "DomainMapping", "AWS::ApiGatewayV2::ApiMapping").want(t, map[string]string{
 		"ApiId": "${Api}", "DomainName": "${Domain}", "Stage": "prod", "ApiMappingKey": "",
 	})
+	tm.get(t, "PathMapping", "AWS::ApiGatewayV2::ApiMapping").want(t, map[string]string{
+		"ApiId": "${Api}", "DomainName": "${Domain}", "Stage": "prod", "ApiMappingKey": "v1/ws",
+	})
 	if d := flat(tm.get(t, "DomainMapping", "AWS::ApiGatewayV2::ApiMapping").DependsOn); !strings.Contains(d, "Stage") {
 		t.Errorf("the mapping can be made before its stage: it depends on %q", d)
 	}
 	tm.get(t, "DomainRecord", "AWS::Route53::RecordSet").want(t, map[string]string{
 		"Name": "relay.example.org.", "Type": "A", "AliasTarget.DNSName": "${Domain.RegionalDomainName}",
 	})
-	if len(tm.ofType("AWS::CloudFront::Distribution"))+len(tm.ofType("AWS::SecretsManager::Secret")) != 0 {
+	if len(tm.ofType("AWS::CloudFront::Distribution"))+len(tm.ofType("AWS::SecretsManager::Secret"))+len(tm.ofType("AWS::CloudFront::Function")) != 0 {
 		t.Error("nobody asked for the edge")
 	}
 }
@@ -112,9 +220,9 @@ func TestDomainWithoutEdge(t *testing.T) {
 func TestOutputs(t *testing.T) {
 	const host = "${Api}.execute-api.${AWS::Region}.${AWS::URLSuffix}/prod"
 	for name, want := range map[string]map[string]string{
-		"plain":      {"Url": "wss://" + host, "ApiUrl": "wss://" + host, "CallbackUrl": "https://" + host, "EdgeUrl": ""},
-		"everything": {"Url": "wss://relay.example.org", "EdgeUrl": "wss://${Edge.DomainName}", "CallbackUrl": "https://" + host},
-		"edge alone": {"Url": "wss://${Edge.DomainName}"},
+		"small":      {"Url": "wss://" + host, "ApiUrl": "wss://" + host, "CallbackUrl": "https://" + host, "EdgeUrl": "", "BinaryUrl": "", "HttpUrl": ""},
+		"everything": {"Url": "wss://relay.example.org", "HttpUrl": "https://relay.example.org", "DomainTarget": "${Edge.DomainName}", "EdgeUrl": "wss://${Edge.DomainName}", "CallbackUrl": "https://" + host, "BinaryUrl": "wss://frames.example.org", "BinaryTarget": "${BinaryBalancer.DNSName}"},
+		"plain":      {"Url": "wss://${Edge.DomainName}", "EdgeUrl": "wss://${Edge.DomainName}", "HttpUrl": "https://${Edge.DomainName}", "DomainTarget": ""},
 		"domain":     {"Url": "wss://relay.example.org", "DomainTarget": "${Domain.RegionalDomainName}", "EdgeUrl": ""},
 	} {
 		tm := synth(t, name, fronts[name]).template

@@ -12,45 +12,70 @@ const (
 	originSecretHeader = "X-Origin-Secret"
 )
 
+// addresses are what the functions are told of the stack itself. What is not made
+// is "".
+type addresses struct {
+	table, ingress, jobs, callback string
+	originSecret, binarySecret     string // ARNs
+}
+
+func (r *relay) addresses() addresses {
+	a := addresses{
+		table:    *r.table.TableName(),
+		ingress:  *r.queues.ingress.QueueUrl(),
+		jobs:     *r.queues.jobs.QueueUrl(),
+		callback: r.callbackURL(),
+	}
+	if r.origin != nil {
+		a.originSecret = *r.origin.SecretArn()
+	}
+	if r.binary != nil {
+		a.binarySecret = *r.binary.secret.SecretArn()
+	}
+	return a
+}
+
 // environment is what one function is told. A function is told only what it
 // reads; what is not set has its default there. No value is a secret: those are
 // named by their ARN.
-func (r *relay) environment(name string) map[string]string {
-	s := r.settings
+func (s *settings) environment(name string, a addresses) map[string]string {
 	env := map[string]string{
-		"BLINDPOST_INGRESS_QUEUE_URL": *r.queues.ingress.QueueUrl(),
-		"BLINDPOST_CALLBACK_URL":      r.callbackURL(),
+		"BLINDPOST_INGRESS_QUEUE_URL": a.ingress,
+		"BLINDPOST_CALLBACK_URL":      a.callback,
 		"BLINDPOST_LOG_LEVEL":         s.logLevel,
 	}
 	if name == "disconnect" {
 		return env
 	}
-	env["BLINDPOST_TABLE"] = *r.table.TableName()
-	env["BLINDPOST_JOBS_QUEUE_URL"] = *r.queues.jobs.QueueUrl()
+	env["BLINDPOST_TABLE"] = a.table
+	env["BLINDPOST_JOBS_QUEUE_URL"] = a.jobs
 	maps.Copy(env, s.limits)
 	switch name {
 	case "connect":
-		if s.defaultPath != "" {
-			env["BLINDPOST_DEFAULT_PATH"] = s.defaultPath
-		}
-		if r.origin != nil {
-			env["BLINDPOST_ORIGIN_SECRET_ARN"] = *r.origin.SecretArn()
+		setAll(env, map[string]string{"BLINDPOST_DEFAULT_PATH": s.defaultPath})
+		if a.originSecret != "" {
+			env["BLINDPOST_ORIGIN_SECRET_ARN"] = a.originSecret
 			env["BLINDPOST_ORIGIN_SECRET_HEADER"] = originSecretHeader
 			env["BLINDPOST_PATH_PARAMETER"] = pathParameter
 		}
 	case "message":
 		env["BLINDPOST_INGRESS_ATTEMPTS"] = strconv.Itoa(ingressAttempts)
 	case "sweeper":
-		for variable, value := range map[string]string{
+		setAll(env, map[string]string{
 			"BLINDPOST_SNS_IOS_ARN":     s.snsIOS,
 			"BLINDPOST_SNS_ANDROID_ARN": s.snsAndroid,
 			"BLINDPOST_PUSH_TITLE":      s.pushTitle,
 			"BLINDPOST_PUSH_BODY":       s.pushBody,
-		} {
-			if value != "" {
-				env[variable] = value
-			}
-		}
+		})
 	}
 	return env
+}
+
+// setAll sets what has a value.
+func setAll(env, values map[string]string) {
+	for variable, value := range values {
+		if value != "" {
+			env[variable] = value
+		}
+	}
 }

@@ -3,15 +3,15 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
+	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
+
+	functions "blindpost/functions/settings"
 )
 
 // always is what each function needs to start, and what the stack alone knows.
@@ -37,9 +37,13 @@ func TestEveryVariable(t *testing.T) {
 			"SNS_ANDROID_ARN=arn:aws:sns:eu-central-1:123456789012:app/GCM/skald", "PUSH_TITLE=Title", "PUSH_BODY=Body",
 		}, limitsSet...),
 	}
+	plain := map[string][]string{
+		"connect": {"MAX_LIVE_FRAME=96KiB", "ORIGIN_SECRET_ARN=${OriginSecret}", "ORIGIN_SECRET_HEADER=X-Origin-Secret", "PATH_PARAMETER=p"},
+		"message": {"MAX_LIVE_FRAME=96KiB"}, "sweeper": {"MAX_LIVE_FRAME=96KiB"},
+	}
 	for _, name := range functionNames {
 		want := slices.Concat(always[name], []string{callback})
-		same(t, "plain "+name, variables(t, synth(t, "plain", nil).template, name), append(slices.Clone(want), "LOG_LEVEL=info"))
+		same(t, "plain "+name, variables(t, synth(t, "plain", nil).template, name), slices.Concat(want, plain[name], []string{"LOG_LEVEL=info"}))
 		want = append(slices.Concat(want, chosen[name]), "LOG_LEVEL=debug")
 		same(t, "everything "+name, variables(t, synth(t, "everything", everything).template, name), want)
 	}
@@ -62,8 +66,8 @@ func variables(t *testing.T, tm *template, name string) []string {
 
 func title(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
 
-// What the functions read is in their source. That source may not know a name
-// that the stack can never set, nor the stack one that the functions refuse.
+// The functions may not read a name that the stack can never set, nor the stack set
+// one that they refuse.
 func TestFunctionsAndStackKnowTheSameVariables(t *testing.T) {
 	var set []string
 	for _, name := range functionNames {
@@ -74,72 +78,73 @@ func TestFunctionsAndStackKnowTheSameVariables(t *testing.T) {
 			}
 		}
 	}
-	same(t, "variables that the stack sets", set, variablesOfFunctions(t))
+	var read []string
+	for _, name := range functions.Variables() {
+		read = append(read, strings.TrimPrefix(name, "BLINDPOST_"))
+	}
+	same(t, "variables that the stack sets", set, read)
 }
 
-// variablesOfFunctions reads the list []setting{{"TABLE", ...}, ...} in the
-// source: the package itself is internal to functions/.
-func variablesOfFunctions(t *testing.T) []string {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../functions/internal/wiring/env.go", nil, parser.SkipObjectResolution)
+// What the functions are told in the template is what they take at their start, with
+// the references resolved: for each way to deploy, and for SAM with sam-env.json.
+func TestFunctionsTakeWhatTheyAreTold(t *testing.T) {
+	b, err := os.ReadFile("sam-env.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
-	ast.Inspect(file, func(n ast.Node) bool {
-		list, ok := n.(*ast.CompositeLit)
-		if !ok {
-			return true
-		}
-		array, ok := list.Type.(*ast.ArrayType)
-		if !ok {
-			return true
-		}
-		if element, ok := array.Elt.(*ast.Ident); !ok || element.Name != "setting" {
-			return true
-		}
-		for _, e := range list.Elts {
-			name, err := strconv.Unquote(e.(*ast.CompositeLit).Elts[0].(*ast.BasicLit).Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			names = append(names, name)
-		}
-		return false
-	})
-	if len(names) == 0 {
-		t.Fatal("the list of settings is not where it was")
+	var sam map[string]map[string]string
+	if err := json.Unmarshal(b, &sam); err != nil {
+		t.Fatal(err)
 	}
-	return names
+	resolved := strings.NewReplacer("${Table}", samples.table, "${Ingress}", samples.ingress, "${Jobs}", samples.jobs,
+		"${OriginSecret}", samples.originSecret, "${BinarySecret}", samples.binarySecret,
+		"${Api}", "a1b2c3d4e5", "${AWS::Region}", "eu-central-1", "${AWS::URLSuffix}", "amazonaws.com")
+	for front, context := range fronts {
+		for _, name := range functionNames {
+			for _, local := range []bool{false, true} {
+				var environ []string
+				for _, v := range variables(t, synth(t, front, context).template, name) {
+					variable, value, _ := strings.Cut(v, "=")
+					value = resolved.Replace(value)
+					if replaced, ok := sam[title(name)]["BLINDPOST_"+variable]; ok && local {
+						value = replaced
+					}
+					environ = append(environ, "BLINDPOST_"+variable+"="+value)
+				}
+				if _, err := functions.Check(name, environ); err != nil {
+					t.Errorf("%s, %s, sam %v: %v", front, name, local, err)
+				}
+			}
+		}
+	}
 }
 
 func TestNoSecretInClear(t *testing.T) {
-	for name, s := range map[string]*synthesis{"plain": synth(t, "plain", nil), "everything": synth(t, "everything", everything)} {
-		// The one secret is made by Secrets Manager, and read by CloudFormation for CloudFront alone.
-		resolved := regexp.MustCompile(`\{\{resolve:[^}]*`).FindAllString(s.template.text, -1)
-		for id, r := range s.template.resources {
+	// The secret of CloudFront is read by CloudFormation for each of its origins.
+	for name, want := range map[string]int{"plain": 2, "everything": 3, "small": 0} {
+		tm := synth(t, name, fronts[name]).template
+		for id, r := range tm.resources {
 			if r.Properties["SecretString"] != nil {
 				t.Errorf("%s: %s has its secret in the template", name, id)
 			}
 			if r.Type != "AWS::CloudFront::Distribution" && strings.Contains(fmt.Sprint(r.Properties), "{{resolve:") {
 				t.Errorf("%s: %s gets the value of a secret", name, id)
 			}
-		}
-		want := 0
-		if name == "everything" {
-			want = 1
-			header := s.template.get(t, "Edge", "AWS::CloudFront::Distribution").at("DistributionConfig.Origins.0.OriginCustomHeaders.0.HeaderValue")
-			if header != "{{resolve:secretsmanager:${OriginSecret}:SecretString:::}}" {
-				t.Errorf("the header is %s", header)
+			if r.Type == "AWS::SecretsManager::Secret" {
+				r.want(t, map[string]string{"GenerateSecretString.PasswordLength": "48", "GenerateSecretString.ExcludePunctuation": "true"})
 			}
-			s.template.get(t, "OriginSecret", "AWS::SecretsManager::Secret").want(t, map[string]string{
-				"GenerateSecretString.PasswordLength": "48", "GenerateSecretString.ExcludePunctuation": "true",
-			})
 		}
+		resolved := regexp.MustCompile(`\{\{resolve:[^}]*`).FindAllString(tm.text, -1)
 		if len(resolved) != want {
 			t.Errorf("%s: %d secrets are resolved, want %d: %v", name, len(resolved), want, resolved)
 		}
-		for id, v := range s.template.outputs {
+		for i := range want {
+			header := tm.get(t, "Edge", "AWS::CloudFront::Distribution").at(fmt.Sprintf("DistributionConfig.Origins.%d.OriginCustomHeaders.0.HeaderValue", i))
+			if header != "{{resolve:secretsmanager:${OriginSecret}:SecretString:::}}" {
+				t.Errorf("%s: the header is %s", name, header)
+			}
+		}
+		for id, v := range tm.outputs {
 			if strings.Contains(v, "Secret") {
 				t.Errorf("%s: output %s tells %s", name, id, v)
 			}

@@ -3,16 +3,20 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigatewayv2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscertificatemanager"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsroute53"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsroute53targets"
 )
 
+// skaldPath is where a client goes that is told nothing else.
+const skaldPath = "/v1/ws"
+
 // newFront makes the address that clients are given: that of CloudFront, of a
 // domain of API Gateway, or API Gateway's own.
 func (r *relay) newFront() {
-	r.zone = r.newZone()
 	url := r.apiURL()
 	switch {
 	case r.settings.edge:
@@ -23,8 +27,16 @@ func (r *relay) newFront() {
 	r.output("Url", "WebSocket address for clients", url)
 }
 
-// newDomain puts a host name in front of the stage. There are no paths behind it:
-// those need the edge.
+// defaultPath is what a client without a path is taken to ask for.
+func (r *relay) defaultPath() string {
+	if p := r.settings.defaultPath; p != "" {
+		return p
+	}
+	return skaldPath
+}
+
+// newDomain puts a host name in front of the stage. There is one path behind it,
+// that of one dialect: all others need the edge.
 func (r *relay) newDomain() string {
 	domain := awsapigatewayv2.NewDomainName(r.Stack, str("Domain"), &awsapigatewayv2.DomainNameProps{
 		DomainName:     str(r.settings.domain),
@@ -34,18 +46,26 @@ func (r *relay) newDomain() string {
 	awsapigatewayv2.NewApiMapping(r.Stack, str("DomainMapping"), &awsapigatewayv2.ApiMappingProps{
 		Api: r.api, DomainName: domain, Stage: r.stage,
 	})
-	r.newRecords(awsroute53targets.NewApiGatewayv2DomainProperties(domain.RegionalDomainName(), domain.RegionalHostedZoneId()), false)
+	// A client of the one dialect asks for its path.
+	awsapigatewayv2.NewApiMapping(r.Stack, str("PathMapping"), &awsapigatewayv2.ApiMappingProps{
+		Api: r.api, DomainName: domain, Stage: r.stage, ApiMappingKey: str(strings.TrimPrefix(r.defaultPath(), "/")),
+	})
+	r.newRecords("Domain", r.settings.domain, awsroute53targets.NewApiGatewayv2DomainProperties(domain.RegionalDomainName(), domain.RegionalHostedZoneId()), false)
 	r.output("DomainTarget", "what a CNAME of the domain has to name", *domain.RegionalDomainName())
 	return "wss://" + r.settings.domain
 }
 
-// certificate is the one that was given, or one that the hosted zone vouches for.
 func (r *relay) certificate() awscertificatemanager.ICertificate {
-	if arn := r.settings.certificateARN; arn != "" {
-		return awscertificatemanager.Certificate_FromCertificateArn(r.Stack, str("Certificate"), &arn)
+	return r.certificateOf("Certificate", r.settings.domain, r.settings.certificateARN)
+}
+
+// certificateOf is the one that was given, or one that the hosted zone vouches for.
+func (r *relay) certificateOf(id, domain, arn string) awscertificatemanager.ICertificate {
+	if arn != "" {
+		return awscertificatemanager.Certificate_FromCertificateArn(r.Stack, &id, &arn)
 	}
-	return awscertificatemanager.NewCertificate(r.Stack, str("Certificate"), &awscertificatemanager.CertificateProps{
-		DomainName: str(r.settings.domain),
+	return awscertificatemanager.NewCertificate(r.Stack, &id, &awscertificatemanager.CertificateProps{
+		DomainName: &domain,
 		Validation: awscertificatemanager.CertificateValidation_FromDns(r.zone),
 	})
 }
@@ -60,17 +80,17 @@ func (r *relay) newZone() awsroute53.IHostedZone {
 	})
 }
 
-// newRecords lets the domain lead to the target, where there is a zone for it.
-func (r *relay) newRecords(target awsroute53.IAliasRecordTarget, ipv6 bool) {
+// newRecords lets a domain lead to the target, where there is a zone for it.
+func (r *relay) newRecords(id, domain string, target awsroute53.IAliasRecordTarget, ipv6 bool) {
 	if r.zone == nil {
 		return
 	}
-	awsroute53.NewARecord(r.Stack, str("DomainRecord"), &awsroute53.ARecordProps{
-		Zone: r.zone, RecordName: str(r.settings.domain), Target: awsroute53.RecordTarget_FromAlias(target),
+	awsroute53.NewARecord(r.Stack, str(id+"Record"), &awsroute53.ARecordProps{
+		Zone: r.zone, RecordName: &domain, Target: awsroute53.RecordTarget_FromAlias(target),
 	})
 	if ipv6 {
-		awsroute53.NewAaaaRecord(r.Stack, str("DomainRecord6"), &awsroute53.AaaaRecordProps{
-			Zone: r.zone, RecordName: str(r.settings.domain), Target: awsroute53.RecordTarget_FromAlias(target),
+		awsroute53.NewAaaaRecord(r.Stack, str(id+"Record6"), &awsroute53.AaaaRecordProps{
+			Zone: r.zone, RecordName: &domain, Target: awsroute53.RecordTarget_FromAlias(target),
 		})
 	}
 }

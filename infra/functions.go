@@ -38,7 +38,7 @@ var sizesOf = map[string]size{
 	"sweeper":    {256, 60},
 }
 
-func (r *relay) newFunctions(code codeSource) {
+func (r *relay) newFunctions(code func(function string) awslambda.Code) {
 	r.functions = map[string]*function{}
 	for _, name := range functionNames {
 		r.functions[name] = r.newFunction(name, code(name))
@@ -50,7 +50,7 @@ func (r *relay) newFunction(name string, code awslambda.Code) *function {
 	log := r.newLogGroup(r.Stack, id+"Log")
 	role := r.newRole(name, id, log)
 	env := map[string]*string{}
-	for k, v := range r.environment(name) {
+	for k, v := range r.settings.environment(name, r.addresses()) {
 		env[k] = str(v)
 	}
 	props := &awslambda.FunctionProps{
@@ -74,7 +74,10 @@ func (r *relay) newFunction(name string, code awslambda.Code) *function {
 		// mistake and cuts it after 16 links, unless told that it is meant.
 		props.RecursiveLoop = awslambda.RecursiveLoop_ALLOW
 	}
-	return &function{awslambda.NewFunction(r.Stack, str(id), props), log, role}
+	f := awslambda.NewFunction(r.Stack, str(id), props)
+	// A name that stays, and that can be typed: sam local takes it.
+	f.Node().DefaultChild().(awslambda.CfnFunction).OverrideLogicalId(str(id))
+	return &function{f, log, role}
 }
 
 // newEvents lets the queues and the clock call.

@@ -33,10 +33,10 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	if err := buildFunctions("."); err != nil {
+	if err := build(".", settings.binaryFront); err != nil {
 		return err
 	}
-	newStack(app, settings, builtCode("."))
+	newStack(app, settings, built("."))
 	awscdk.Aspects_Of(app).Add(nagChecks(), nil)
 	app.Synth(nil)
 	return nil

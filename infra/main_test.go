@@ -23,6 +23,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+const aelosSecret = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:aelos-AbCdEf"
+
 // everything sets each setting that can be set together with the others. The
 // other front, a domain without the edge, has cases of its own.
 var everything = map[string]any{
@@ -47,13 +49,21 @@ var everything = map[string]any{
 	"blindpost:log-retention-days":        30.0,
 	"blindpost:access-log":                true,
 	"blindpost:api-logging-role":          false,
-	"blindpost:alarms":                    true,
+	"blindpost:alarms":                    "all",
 	"blindpost:dashboard":                 true,
 	"blindpost:alarm-email":               "someone@example.org",
 	"blindpost:sns-ios-arn":               "arn:aws:sns:eu-central-1:123456789012:app/APNS/skald.ios",
 	"blindpost:sns-android-arn":           "arn:aws:sns:eu-central-1:123456789012:app/GCM/skald",
 	"blindpost:push-title":                "Title",
 	"blindpost:push-body":                 "Body",
+	"blindpost:aelos-secret-arn":          aelosSecret,
+	"blindpost:aelos-path":                "/boats",
+	"blindpost:binary-front":              true,
+	"blindpost:binary-domain":             "frames.example.org",
+	"blindpost:binary-certificate-arn":    "arn:aws:acm:eu-central-1:123456789012:certificate/4e5f-6a7b",
+	"blindpost:binary-paths":              "aelos",
+	"blindpost:binary-cpu":                512.0,
+	"blindpost:binary-memory":             1024.0,
 	"blindpost:max-frame":                 "32KiB",
 	"blindpost:max-live-frame":            "96KiB",
 	"blindpost:challenge-timeout":         "31s",
@@ -94,7 +104,11 @@ func synth(t *testing.T, name string, context map[string]any) *synthesis {
 	if err := os.WriteFile(filepath.Join(code, "bootstrap"), []byte("not a program"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	stack := newStack(app, s, func(string) awslambda.Code { return awslambda.Code_FromAsset(&code, nil) })
+	image := t.TempDir()
+	if err := os.WriteFile(filepath.Join(image, "Dockerfile"), dockerfile, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	stack := newStack(app, s, artifacts{func(string) awslambda.Code { return awslambda.Code_FromAsset(&code, nil) }, image})
 	awscdk.Aspects_Of(app).Add(nagChecks(), nil)
 	b, err := json.Marshal(assertions.Template_FromStack(stack, nil).ToJSON())
 	if err != nil {

@@ -16,7 +16,7 @@ func (r *relay) suppressFindings() {
 		suppress(r.api.Node().FindChild(str(route+"-Route")), "AwsSolutions-APIG4",
 			"Anyone may connect. Who it is, each dialect finds out by itself: by the header of the upgrade, or by the first signed frame, before which nothing is relayed.")
 	}
-	for _, name := range []string{"message", "sweeper"} {
+	for _, name := range []string{"connect", "message", "sweeper"} {
 		suppress(r.functions[name].role, "AwsSolutions-IAM5",
 			"The ids of connections are made by API Gateway. The wildcard covers the connections of this stage alone.",
 			regex(`Resource::arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:<Api[0-9A-F]+>\/`+stageName+`\/(POST|DELETE|GET)\/@connections\/\*`))
@@ -33,6 +33,9 @@ func (r *relay) suppressFindings() {
 	}
 	if !s.accessLog {
 		suppress(r.stage, "AwsSolutions-APIG1", "Whoever deploys has turned the access log off.")
+		if r.httpStage != nil {
+			suppress(r.httpStage, "AwsSolutions-APIG1", "Whoever deploys has turned the access log off.")
+		}
 	}
 	if !s.pointInTimeRecovery {
 		suppress(r.table, "AwsSolutions-DDB3", "Whoever deploys has turned point-in-time recovery off.")
@@ -40,9 +43,14 @@ func (r *relay) suppressFindings() {
 	if s.edge {
 		r.suppressEdgeFindings()
 	}
+	if s.binaryFront {
+		r.suppressBinaryFindings()
+	}
 }
 
 func (r *relay) suppressEdgeFindings() {
+	suppress(r.http, "AwsSolutions-APIG4",
+		"A device shows its token to functions/connect, which knows a hash of it. Only a claim comes without: it is what fixes the token.")
 	suppress(r.origin, "AwsSolutions-SMG4",
 		"CloudFront has a copy, so a rotation by clock would cut off the edge. docs/operations.md says how to rotate it; what it guards is which client address is believed.")
 	suppress(r.edge, "AwsSolutions-CFR1", "Phones travel: no country is left out.")
@@ -51,6 +59,18 @@ func (r *relay) suppressEdgeFindings() {
 	if r.settings.domain == "" {
 		suppress(r.edge, "AwsSolutions-CFR4", "With the certificate of cloudfront.net the protocol cannot be chosen. With a domain it is TLS 1.2 or later.")
 	}
+}
+
+func (r *relay) suppressBinaryFindings() {
+	child := func(id string) constructs.IConstruct { return r.Node().FindChild(&id) }
+	suppress(r.binary.secret, "AwsSolutions-SMG4",
+		"The task reads it when it starts, so a rotation by clock would cut the functions off. docs/operations.md says how to replace it.")
+	suppress(child("BinaryNetwork"), "AwsSolutions-VPC7", "A flow log holds the addresses of all clients. There is one task in this network, and it has a log.")
+	suppress(child("BinaryBalancerGroup"), "AwsSolutions-EC23", "Clients come from anywhere. So do functions, which belong to no network and show a secret.")
+	suppress(child("BinaryStartRole"), "AwsSolutions-IAM5", "A token to read images belongs to no repository.", "Resource::*")
+	suppress(child("BinaryTask"), "AwsSolutions-ECS2", "No variable is a secret: those are named by their ARN, which a test watches.")
+	suppress(child("BinaryCluster"), "AwsSolutions-ECS4", "One task. Its insights would cost more than the task.")
+	suppress(child("BinaryBalancer"), "AwsSolutions-ELB2", "The log of the load balancer holds addresses and paths. The functions log what happens to connections.")
 }
 
 // regex is a form of a finding, all of it.

@@ -15,13 +15,17 @@ import (
 var fronts = map[string]map[string]any{
 	"plain":      nil,
 	"everything": everything,
-	"edge alone": {"blindpost:edge": true, "blindpost:access-log": false},
+	"no log":     {"blindpost:access-log": false, "blindpost:alarms": "all"},
 	"domain": {
-		"blindpost:domain": "relay.example.org", "blindpost:hosted-zone-id": "Z0123456789", "blindpost:hosted-zone-name": "example.org",
+		"blindpost:edge": false, "blindpost:domain": "relay.example.org", "blindpost:hosted-zone-id": "Z0123456789", "blindpost:hosted-zone-name": "example.org",
 		"blindpost:alarm-topic-arn": "arn:aws:sns:eu-central-1:123456789012:alarms", "blindpost:dashboard": false,
 		"blindpost:sns-android-arn": "arn:aws:sns:eu-central-1:123456789012:app/GCM/skald",
 	},
-	"small": {"blindpost:alarms": "false", "blindpost:dashboard": "false", "blindpost:access-log": "false"},
+	"binary": {
+		"blindpost:binary-front": true, "blindpost:binary-paths": "all", "blindpost:binary-domain": "frames.example.org",
+		"blindpost:hosted-zone-id": "Z0123456789", "blindpost:hosted-zone-name": "example.org",
+	},
+	"small": {"blindpost:edge": "false", "blindpost:alarms": "none", "blindpost:dashboard": "false", "blindpost:access-log": "false"},
 }
 
 func TestNagFindsNothing(t *testing.T) {

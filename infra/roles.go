@@ -29,8 +29,11 @@ func (r *relay) permissions(name string) []permission {
 	all := append(append([]string{}, tableRead...), tableWrite...)
 	switch name {
 	case "connect":
+		// Agentknock and Aelos know who it is by the header of the upgrade, and a device
+		// that claims its name or deletes itself does so by HTTP.
 		p := []permission{
-			{[]string{"dynamodb:PutItem", "dynamodb:UpdateItem"}, []string{table}},
+			{all, []string{table}},
+			{[]string{"execute-api:ManageConnections"}, r.connections("DELETE")},
 			{[]string{"sqs:SendMessage"}, []string{ingress, jobs}},
 		}
 		if r.origin != nil {

@@ -34,6 +34,8 @@ func allowed(t *testing.T, role resource) []string {
 const (
 	connectionsARN = "arn:${AWS::Partition}:execute-api:${AWS::Region}:${AWS::AccountId}:${Api}/prod/"
 	tableARN       = "${Table.Arn}"
+	// imagesARN is where the CDK keeps images in an account.
+	imagesARN = "arn:${AWS::Partition}:ecr:${AWS::Region}:${AWS::AccountId}:repository/cdk-hnb659fds-container-assets-${AWS::AccountId}-${AWS::Region}"
 )
 
 var (
@@ -46,6 +48,7 @@ var (
 	reading = func(q string) string {
 		return "sqs:ReceiveMessage ${" + q + ".Arn}|sqs:DeleteMessage ${" + q + ".Arn}|sqs:ChangeMessageVisibility ${" + q + ".Arn}|sqs:GetQueueAttributes ${" + q + ".Arn}|"
 	}
+	closing = "execute-api:ManageConnections " + connectionsARN + "DELETE/@connections/*|"
 	posting = "execute-api:ManageConnections " + connectionsARN + "POST/@connections/*|execute-api:ManageConnections " + connectionsARN + "DELETE/@connections/*|"
 	asking  = "execute-api:ManageConnections " + connectionsARN + "GET/@connections/*|"
 )
@@ -54,7 +57,7 @@ func lineList(s string) []string { return strings.Split(strings.TrimSuffix(s, "|
 
 func TestEveryPermission(t *testing.T) {
 	plain := map[string]string{
-		"ConnectRole":    ownLog("Connect") + both + "dynamodb:PutItem " + tableARN + "|dynamodb:UpdateItem " + tableARN,
+		"ConnectRole":    ownLog("Connect") + both + wholeItem + closing + "secretsmanager:GetSecretValue ${OriginSecret}",
 		"MessageRole":    ownLog("Message") + both + wholeItem + posting + reading("Ingress"),
 		"DisconnectRole": ownLog("Disconnect") + "sqs:SendMessage ${Ingress.Arn}",
 		"SweeperRole":    ownLog("Sweeper") + both + wholeItem + posting + asking + reading("Jobs"),
@@ -65,7 +68,11 @@ func TestEveryPermission(t *testing.T) {
 	for id, p := range plain {
 		full[id] = p
 	}
-	full["ConnectRole"] += "|secretsmanager:GetSecretValue ${OriginSecret}"
+	full["BinaryRole"] = "lambda:InvokeFunction ${Connect.Arn}|lambda:InvokeFunction ${Message.Arn}|lambda:InvokeFunction ${Disconnect.Arn}|secretsmanager:GetSecretValue ${BinarySecret}"
+	full["BinaryStartRole"] = "logs:CreateLogStream ${BinaryLog.Arn}|logs:PutLogEvents ${BinaryLog.Arn}|ecr:GetAuthorizationToken *"
+	for _, action := range []string{"BatchCheckLayerAvailability", "BatchGetImage", "GetDownloadUrlForLayer"} {
+		full["BinaryStartRole"] += "|ecr:" + action + " " + imagesARN
+	}
 	full["SweeperRole"] += "sns:CreatePlatformEndpoint " + sns + "app/APNS/skald.ios|sns:CreatePlatformEndpoint " + sns + "app/GCM/skald"
 	for _, action := range []string{"Publish", "GetEndpointAttributes", "SetEndpointAttributes", "DeleteEndpoint"} {
 		full["SweeperRole"] += "|sns:" + action + " " + sns + "endpoint/APNS/skald.ios/*|sns:" + action + " " + sns + "endpoint/GCM/skald/*"
@@ -87,8 +94,11 @@ func TestEveryPermission(t *testing.T) {
 			role := tm.get(t, id, "AWS::IAM::Role")
 			same(t, id, allowed(t, role), lineList(lines))
 			service := "lambda.amazonaws.com"
-			if id == "FrameRole" {
+			switch id {
+			case "FrameRole":
 				service = "apigateway.amazonaws.com"
+			case "BinaryRole", "BinaryStartRole":
+				service = "ecs-tasks.amazonaws.com"
 			}
 			role.want(t, map[string]string{
 				"AssumeRolePolicyDocument.Statement.0.Action":            "sts:AssumeRole",
@@ -116,6 +126,7 @@ func TestWhoMayCallTheFunctions(t *testing.T) {
 	const api = " by apigateway.amazonaws.com from arn:${AWS::Partition}:execute-api:${AWS::Region}:${AWS::AccountId}:${Api}/*"
 	same(t, "permissions", got, []string{
 		"lambda:InvokeFunction ${Connect.Arn}" + api + "$connect",
+		"lambda:InvokeFunction ${Connect.Arn} by apigateway.amazonaws.com from arn:${AWS::Partition}:execute-api:${AWS::Region}:${AWS::AccountId}:${Http}/*/*/*",
 		"lambda:InvokeFunction ${Disconnect.Arn}" + api + "$disconnect",
 		"lambda:InvokeFunction ${Sweeper.Arn} by events.amazonaws.com from ${Schedule.Arn}",
 	})

@@ -29,14 +29,17 @@ type relay struct {
 	functions map[string]*function
 
 	stage       awsapigatewayv2.WebSocketStage
+	http        awsapigatewayv2.HttpApi    // nil without the edge
+	httpStage   awsapigatewayv2.HttpStage  // nil without the edge
 	loggingRole awsiam.Role                // nil if the region has one already
 	edge        awscloudfront.Distribution // nil without the edge
+	binary      *binaryFront               // nil without the binary front
 	zone        awsroute53.IHostedZone     // nil if somebody else keeps the domain
 }
 
 // newStack makes the stack below scope. It belongs to no account and no region
 // before it is deployed, so that it can be made without either.
-func newStack(scope constructs.Construct, s *settings, code codeSource) awscdk.Stack {
+func newStack(scope constructs.Construct, s *settings, code artifacts) awscdk.Stack {
 	stack := awscdk.NewStack(scope, str(s.stackName), &awscdk.StackProps{
 		Description: str("Blindpost, a relay that cannot read what it carries"),
 	})
@@ -47,13 +50,23 @@ func newStack(scope constructs.Construct, s *settings, code codeSource) awscdk.S
 	if s.edge {
 		r.origin = newOriginSecret(stack)
 	}
-	r.newFunctions(code)
+	if s.binaryFront {
+		r.binary = &binaryFront{secret: newBinarySecret(stack)}
+	}
+	r.newFunctions(code.function)
 	r.newEvents()
 	r.newRoutes()
 	r.newStage()
+	if s.edge {
+		r.newHTTP()
+	}
 	r.output("ApiUrl", "WebSocket address of API Gateway itself", r.apiURL())
+	r.zone = r.newZone()
+	if s.binaryFront {
+		r.newBinaryFront(code.image)
+	}
 	r.newFront()
-	if s.alarms {
+	if s.alarms != noAlarms {
 		r.newAlarms()
 	}
 	if s.dashboard {

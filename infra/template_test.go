@@ -85,6 +85,9 @@ func flat(v any) string {
 		if att, ok := v["Fn::GetAtt"].([]any); ok {
 			return "${" + shortID(att[0].(string)) + "." + att[1].(string) + "}"
 		}
+		if sub, ok := v["Fn::Sub"].(string); ok {
+			return sub
+		}
 		if join, ok := v["Fn::Join"].([]any); ok {
 			var parts []string
 			for _, p := range join[1].([]any) {

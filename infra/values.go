@@ -28,16 +28,13 @@ var (
 	certificates = newForm("ARN of a certificate", `arn:[a-z-]+:acm:[a-z0-9-]+:\d{12}:certificate/[A-Za-z0-9-]+`)
 	zones        = newForm("id of a hosted zone", `Z[A-Z0-9]+`)
 	levels       = newForm("log level: debug, info, warn or error", `debug|info|warn|error`)
+	secrets      = newForm("ARN of a secret", `arn:[a-z-]+:secretsmanager:[a-z0-9-]+:\d{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}`)
 	emails       = newForm("mail address", `[^@\s]+@[^@\s]+`)
 	topics       = newForm("ARN of a topic", `arn:[a-z-]+:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]+`)
 	lines        = newForm("line of at most 200 characters", `[^\p{Cc}]{1,200}`)
 
 	platformIOS     = newForm("ARN of a platform application for APNS", platformPattern("APNS|APNS_SANDBOX"))
 	platformAndroid = newForm("ARN of a platform application for GCM", platformPattern("GCM"))
-
-	sizes     = newForm("size such as 65536 or 64KiB", `\d{1,12}(?:KiB|MiB|GiB)?`)
-	counts    = newForm("whole number", `\d{1,12}`)
-	durations = newForm("time such as 90s or 2h30m", `(?:\d{1,9}(?:\.\d{1,9})?(?:ms|s|m|h))+`)
 )
 
 func platformPattern(kinds string) string {
@@ -93,28 +90,44 @@ func readRetention(s *settings, value string) error {
 	return nil
 }
 
-// limit is a limit of the relay: a setting here, a flag of `blindpost serve`, and a
-// variable of the functions, by one name.
-type limit struct {
-	name string
-	form form
+// alarmSet says which alarms are made.
+type alarmSet string
+
+const (
+	noAlarms  alarmSet = "none"
+	fewAlarms alarmSet = "few" // what a deployment of one household has to know
+	allAlarms alarmSet = "all"
+)
+
+func readAlarms(s *settings, value string) error {
+	switch a := alarmSet(value); a {
+	case noAlarms, fewAlarms, allAlarms:
+		s.alarms = a
+		return nil
+	default:
+		return errors.New("is none of none, few, all")
+	}
 }
 
+func readBinaryPaths(s *settings, value string) error {
+	if value != "aelos" && value != "all" {
+		return errors.New("is neither aelos nor all")
+	}
+	s.binaryAll = value == "all"
+	return nil
+}
+
+// limit is a limit of the relay: a setting here, a flag of `blindpost serve`, and a
+// variable of the functions, by one name. What it has to look like the functions
+// know (see checkFunctions).
+type limit string
+
 var limits = []limit{
-	{"max-frame", sizes},
-	{"max-live-frame", sizes},
-	{"challenge-timeout", durations},
-	{"mailbox-cap", counts},
-	{"message-ttl", durations},
-	{"namespace-ttl", newForm(durations.name+" or 0", durations.String()+`|0`)},
-	{"connections-per-ip", counts},
-	{"messages-per-minute", counts},
-	{"control-frames-per-minute", counts},
-	{"pairing-ttl", durations},
-	{"pairing-ttl-max", durations},
-	{"conn-record-ttl", durations},
+	"max-frame", "max-live-frame", "challenge-timeout", "mailbox-cap", "message-ttl", "namespace-ttl",
+	"connections-per-ip", "messages-per-minute", "control-frames-per-minute",
+	"pairing-ttl", "pairing-ttl-max", "conn-record-ttl",
 }
 
 func (l limit) variable() string {
-	return "BLINDPOST_" + strings.ToUpper(strings.ReplaceAll(l.name, "-", "_"))
+	return "BLINDPOST_" + strings.ToUpper(strings.ReplaceAll(string(l), "-", "_"))
 }

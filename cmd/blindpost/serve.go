@@ -53,7 +53,7 @@ func newLog(w io.Writer, s LogSettings) *slog.Logger {
 
 func serve(ctx context.Context, s Settings, args []string, log *slog.Logger) error {
 	build := buildInfo()
-	m := metrics.New(metrics.Options{Version: build.Version, Revision: build.Revision, Dialects: []string{"skald"}, Log: log})
+	m := metrics.New(metrics.Options{Version: build.Version, Revision: build.Revision, Dialects: dialects(s), Log: log})
 	listener, err := net.Listen("tcp", s.Listen) // before anything is made in the data folder
 	if err != nil {
 		return fmt.Errorf("failed to listen: %w", err)
@@ -110,7 +110,12 @@ func nodeConfig(s Settings, m *metrics.Metrics, log *slog.Logger) (standalone.Co
 	if err != nil {
 		return standalone.Config{}, err
 	}
+	speakAelos, err := nodeAelos(s.Aelos, log)
+	if err != nil {
+		return standalone.Config{}, err
+	}
 	return standalone.Config{
+		Aelos:          speakAelos,
 		DataDir:        s.DataDir,
 		Limits:         nodeLimits(s.Limits),
 		PushText:       s.Push,
@@ -143,7 +148,17 @@ func nodeLimits(l Limits) standalone.Limits {
 			PairingTTL:       l.PairingTTL,
 			PairingTTLMax:    l.PairingTTLMax,
 		},
+		Aelos: l.Aelos,
 	}
+}
+
+// dialects are the protocols that a relay with these settings speaks.
+func dialects(s Settings) []string {
+	names := []string{"skald"}
+	if s.Aelos.SecretFile != "" {
+		names = append(names, "aelos")
+	}
+	return names
 }
 
 // publicURL is where a client on this machine finds the relay.

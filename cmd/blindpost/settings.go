@@ -13,6 +13,7 @@ import (
 
 	"github.com/peterbourgon/ff/v3"
 
+	"blindpost/shared/dialect/aelos"
 	"blindpost/shared/push"
 )
 
@@ -35,6 +36,7 @@ type Settings struct {
 	Push           push.Text
 	Limits         Limits
 	Transport      Transport
+	Aelos          AelosSettings
 }
 
 // TLSSettings say where certificates come from; see [Settings.TLSSource].
@@ -51,8 +53,7 @@ type LogSettings struct {
 }
 
 // Limits are the limits of the specifications. They can be changed while the
-// relay runs; see reload.go. 0 lifts MailboxCap, NamespaceTTL and the three
-// rates.
+// relay runs; see reload.go. 0 lifts MailboxCap, NamespaceTTL and the rates.
 type Limits struct {
 	MaxFrame               int64 // bytes
 	MaxLiveFrame           int64 // bytes
@@ -65,6 +66,7 @@ type Limits struct {
 	ControlFramesPerMinute int64 // per connection
 	PairingTTL             time.Duration
 	PairingTTLMax          time.Duration
+	Aelos                  aelos.Limits
 }
 
 // Transport are the limits of the WebSocket front. They hold until the process
@@ -120,7 +122,9 @@ func defaultSettings() Settings {
 			ControlFramesPerMinute: 60,
 			PairingTTL:             300 * time.Second,
 			PairingTTLMax:          600 * time.Second,
+			Aelos:                  aelos.DefaultLimits(),
 		},
+		Aelos: AelosSettings{Controller: aelos.DefaultController},
 		Transport: Transport{
 			IdleTimeout:  120 * time.Second,
 			PingInterval: 30 * time.Second,
@@ -176,6 +180,8 @@ func (s *Settings) flags(config *string) *settingsFlags {
 	f.group("Push")
 	f.add((*stringValue)(&s.Push.Title), "push-title", "`title` of every push; it must not depend on content")
 	f.add((*stringValue)(&s.Push.Body), "push-body", "`text` of every push")
+
+	s.aelosFlags(f)
 	return f
 }
 

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"blindpost/shared/dialect/aelos"
 )
 
 // parse reads settings from arguments and, unless it is "", a settings file.
@@ -43,6 +45,11 @@ func TestDefaults(t *testing.T) {
 		MaxFrame: 65536, MaxLiveFrame: 524288, ChallengeTimeout: 30 * time.Second, MailboxCap: 200,
 		MessageTTL: 168 * time.Hour, NamespaceTTL: 168 * time.Hour, ConnectionsPerIP: 30, MessagesPerMinute: 60,
 		ControlFramesPerMinute: 60, PairingTTL: 300 * time.Second, PairingTTLMax: 600 * time.Second,
+		// Those of section 2 of the Aelos specification, and rates that hold what it says.
+		Aelos: aelos.Limits{
+			MaxFrame: 65536, MaxViewers: 8, HelloTimeout: 5 * time.Second, Leeway: 30 * time.Second,
+			BoatFrames: 1500, ViewerFrames: 120, Commands: 60,
+		},
 	}
 	if s.Limits != want || s.Transport.IdleTimeout != 120*time.Second || s.Transport.PingInterval != 30*time.Second {
 		t.Errorf("limits are %+v, %+v", s.Limits, s.Transport)
@@ -79,7 +86,26 @@ ping-interval: 5s
 send-buffer: 2097152
 write-timeout: 500ms
 max-connections: 1000
+aelos-secret-file: /run/secrets/aelos
+aelos-path: /relay
+aelos-controller: roles=controller
+aelos-max-frame: 32KiB
+aelos-max-viewers: 3
+aelos-hello-timeout: 6s
+aelos-clock-leeway: 0s
+aelos-boat-frames-per-minute: 4
+aelos-viewer-frames-per-minute: 5
+aelos-commands-per-minute: 0
 `
+
+func controller(t *testing.T, s string) aelos.Controller {
+	t.Helper()
+	c, err := aelos.ParseController(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
 
 func TestFileSetsEverything(t *testing.T) {
 	s, err := parse(t, everything)
@@ -95,7 +121,11 @@ func TestFileSetsEverything(t *testing.T) {
 			MaxFrame: 32 << 10, MaxLiveFrame: 1 << 20, ChallengeTimeout: 10 * time.Second, MailboxCap: 0,
 			MessageTTL: 90 * time.Minute, NamespaceTTL: 0, ConnectionsPerIP: 1, MessagesPerMinute: 2,
 			ControlFramesPerMinute: 3, PairingTTL: time.Minute, PairingTTLMax: 2 * time.Minute,
+			Aelos: aelos.Limits{
+				MaxFrame: 32 << 10, MaxViewers: 3, HelloTimeout: 6 * time.Second, BoatFrames: 4, ViewerFrames: 5,
+			},
 		},
+		Aelos: AelosSettings{SecretFile: "/run/secrets/aelos", Path: "/relay", Controller: controller(t, "roles=controller")},
 		Transport: Transport{
 			IdleTimeout: time.Minute, PingInterval: 5 * time.Second, SendBuffer: 2 << 20,
 			WriteTimeout: 500 * time.Millisecond, MaxConnections: 1000,
@@ -222,6 +252,14 @@ func TestErrorsNameTheSetting(t *testing.T) {
 		{name: "pairing in parts of seconds", args: "--pairing-ttl=1500ms", want: "setting pairing-ttl, pairing-ttl-max: they must be whole"},
 		{name: "zero timeouts", args: "--write-timeout=0s", want: "setting write-timeout: it must be more than 0"},
 		{name: "long title", args: "--push-title=" + strings.Repeat("t", 257), want: "setting push-title"},
+		{name: "no claim", args: "--aelos-controller=ctl", want: `flag -aelos-controller: "ctl" is no claim`},
+		{name: "a claim of the protocol", args: "--aelos-controller=role=viewer", want: `flag -aelos-controller: claim "role" has`},
+		{name: "Aelos path without a secret", args: "--aelos-path=/relay", want: "setting aelos-path: it needs aelos-secret-file"},
+		{name: "Aelos path of another protocol", args: "--aelos-secret-file=s --aelos-path=/v1/ws", want: `setting aelos-path: "/v1/ws" is or may be taken`},
+		{name: "Aelos path with a query", args: "--aelos-secret-file=s --aelos-path=/a?b", want: "setting aelos-path"},
+		{name: "no viewers", args: "--aelos-max-viewers=0", want: "setting aelos-max-viewers: it must be more than 0"},
+		{name: "small Aelos frame", args: "--aelos-max-frame=1KiB", want: "setting aelos-max-frame: it must be at least 2KiB"},
+		{name: "no time for hello", args: "--aelos-hello-timeout=0s", want: "setting aelos-hello-timeout"},
 		{name: "spread", args: "--shutdown-spread=2h", want: "setting shutdown-spread: it must be at most 1h"},
 	}
 	for _, tt := range tests {

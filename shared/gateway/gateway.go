@@ -60,6 +60,9 @@ const (
 	// Pending means that the message is on its way and, if it carried a Mark,
 	// that Confirmed follows when the peer has answered a ping sent after it.
 	Pending
+	// Dropped means that a Droppable message was not taken, because the peer reads
+	// too slowly. The connection is as before.
+	Dropped
 )
 
 // Message is one WebSocket message to the peer.
@@ -71,6 +74,10 @@ type Message struct {
 	Text bool
 	// Mark, if not 0, asks to be confirmed (see [ConfirmedEvent]).
 	Mark uint64
+	// Droppable says that the message is worth little when it comes late: for a peer
+	// that reads slowly it is dropped early and without a second try, and Post
+	// answers [Dropped]. It never ends the connection of a slow reader.
+	Droppable bool
 }
 
 // Stat is what a front knows about a connection.
@@ -141,7 +148,8 @@ type FrameEvent struct {
 	// ID is the same whenever a front delivers the same frame again, and of no
 	// other frame of the connection; "" from a front that never does.
 	ID string
-	// Data is valid until the handler returns.
+	// Data is valid until the handler returns, which may write into it meanwhile but
+	// leaves it as it was.
 	Data []byte
 	Text bool
 	// Oversize says that the message is longer than the read limit. Data is

@@ -29,7 +29,8 @@ var (
 
 	// drops are the named rules by which a message ends undelivered.
 	drops = newSet("expired", "revoked", "namespace_deleted", "queue_full", "stale_sender", "not_found",
-		"too_large", "too_large_for_front", "rate_limited", "connection_lost")
+		"too_large", "too_large_for_front", "rate_limited", "connection_lost",
+		"undecodable", "slow_reader", "forbidden", "proto", "peer_offline")
 
 	pushResults  = newSet("ok", "token_gone", "failed")
 	operations   = newSet("get", "query", "write", "transact")
@@ -61,4 +62,5 @@ var closeCodes = []gateway.CloseCode{
 }
 
 // jobKinds are the kinds of jobs; those of a dialect carry its name.
-var jobKinds = []string{"push", "gone", "pump", "sweep", "skald.timeout", "skald.linger"}
+var jobKinds = []string{"push", "gone", "pump", "sweep", "skald.timeout", "skald.linger",
+	"aelos.hello", "aelos.expiry", "aelos.settle"}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -101,7 +102,10 @@ func New(o Options) *Metrics {
 	for _, d := range dialects.values {
 		kinds[d] = slices.Concat(frameKinds[d], o.FrameKinds[d])
 	}
-	jobs := newSet(slices.Concat(jobKinds, o.JobKinds)...)
+	jobs := newSet(slices.Concat(slices.DeleteFunc(slices.Clone(jobKinds), func(kind string) bool {
+		dialect, _, named := strings.Cut(kind, ".")
+		return named && !slices.Contains(dialects.values, dialect)
+	}), o.JobKinds)...)
 
 	m.connections = gauges(r, "connections", "Connections with a member behind them.", []string{"dialect", "role"}, dialects, roles)
 	m.sockets = gauge(r, "sockets", "Open WebSockets, authenticated or not.")

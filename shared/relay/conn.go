@@ -44,6 +44,13 @@ type Conn struct {
 	counted string
 	frame   string
 
+	// after is the connection that this one has replaced, as long as frames of it
+	// may still be under way; see awaitTurn.
+	after gateway.Conn
+	// left says that the member has been taken offline already, with all that
+	// belongs to it, and only the record is left.
+	left bool
+
 	// lane is the mailbox that the member had when this connection joined.
 	lane string
 	// posted is the last number of the lane that the pump has posted, pausedAt
@@ -73,6 +80,14 @@ type window struct {
 	n     int64
 }
 
+// Attributes of a record that are also written by themselves.
+const (
+	connAfter    = "af"
+	connLeft     = "lf"
+	connPosted   = "lp"
+	connPausedAt = "lw"
+)
+
 func connKey(id gateway.Conn) table.Key {
 	return table.Key{Partition: ConnPartition + string(id), Sort: "c"}
 }
@@ -89,6 +104,12 @@ func (c *Conn) attrs() table.Attrs {
 		a["r"] = table.String(c.Role)
 		a["ln"] = table.String(c.lane)
 	}
+	if c.after != "" {
+		a[connAfter] = table.String(string(c.after))
+	}
+	if c.left {
+		a[connLeft] = table.Number(1)
+	}
 	if c.Private != nil {
 		a["p"] = table.Bytes(c.Private)
 	}
@@ -101,10 +122,10 @@ func (c *Conn) attrs() table.Attrs {
 		a["id"] = table.String(c.counted)
 	}
 	if c.posted != 0 {
-		a["lp"] = table.Number(c.posted)
+		a[connPosted] = table.Number(c.posted)
 	}
 	if c.pausedAt != 0 {
-		a["lw"] = table.Number(c.pausedAt)
+		a[connPausedAt] = table.Number(c.pausedAt)
 	}
 	return a
 }
@@ -124,9 +145,11 @@ func connFrom(id gateway.Conn, it table.Item) *Conn {
 		messages: windowFrom(a, "mw", "mn"),
 		control:  windowFrom(a, "cw", "cn"),
 		counted:  a["id"].Str(),
+		after:    gateway.Conn(a[connAfter].Str()),
+		left:     a[connLeft].Num() == 1,
 		lane:     a["ln"].Str(),
-		posted:   a["lp"].Num(),
-		pausedAt: a["lw"].Num(),
+		posted:   a[connPosted].Num(),
+		pausedAt: a[connPausedAt].Num(),
 	}
 }
 
@@ -150,6 +173,16 @@ func (r *Relay) SaveConn(ctx context.Context, c *Conn) error {
 	}
 	if _, err := r.table.Write(ctx, op); err != nil {
 		return fmt.Errorf("failed to save the connection record: %w", err)
+	}
+	return nil
+}
+
+// changeConn changes a part of a record, if it is still there: for what must neither
+// bring it back nor undo what somebody else has written.
+func (r *Relay) changeConn(ctx context.Context, id gateway.Conn, op table.Op) error {
+	op.Action, op.Key, op.Conds = table.Update, connKey(id), []table.Cond{table.IfExists()}
+	if _, err := r.table.Write(ctx, op); err != nil && !errors.Is(err, table.ErrCondition) {
+		return fmt.Errorf("failed to change the connection record: %w", err)
 	}
 	return nil
 }

@@ -58,3 +58,11 @@ type Dialect interface {
 	// GroupTTL is how long a group lives without any connection; 0 for ever.
 	GroupTTL() time.Duration
 }
+
+// GroupSweeper is a Dialect whose groups have no members in the core: the sweeper
+// asks it about a group that is due (see [DueOp]).
+type GroupSweeper interface {
+	// SweepGroup looks at a group and says when to look again; the zero time says
+	// that there is nothing left to look at.
+	SweepGroup(ctx context.Context, group string) (time.Time, error)
+}

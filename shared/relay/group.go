@@ -71,22 +71,64 @@ func later(m *Member, now time.Time) time.Time {
 	return m.Seen
 }
 
+// lookEvery is how often the sweeper looks at the connections of a group, where
+// the front may fail to report an end.
+const lookEvery = 15 * time.Minute
+
+// nextLook is when it looks next: at the same times for all, so that a group which
+// joins again and again is noted once.
+func nextLook(now time.Time) time.Time { return now.Truncate(lookEvery).Add(lookEvery) }
+
+// lookSoon has the sweeper look at the connections of a group, if nobody else will.
+// It goes before a join: who comes after a crash in between may not come at all.
+func (r *Relay) lookSoon(ctx context.Context, group string) error {
+	if !r.scattered {
+		return nil
+	}
+	op := DueOp(nextLook(r.now()), group)
+	_, err := r.table.Get(ctx, op.Key) // cheaper than to write it again
+	if errors.Is(err, table.ErrNotFound) {
+		_, err = r.table.Write(ctx, op)
+	}
+	if err != nil {
+		return fmt.Errorf("failed to note when to look at a group: %w", err)
+	}
+	return nil
+}
+
+// maxSweepErrors bounds how many errors a sweep reports one by one.
+const maxSweepErrors = 10
+
 // Sweep does what is due: it looks at groups whose expiry may have come. What it
-// costs depends on what is due, not on what there is.
+// costs depends on what is due, not on what there is. A group that fails stays due
+// and does not keep the others waiting.
 func (r *Relay) Sweep(ctx context.Context) error {
+	var errs []error
+	failed := 0
 	q := table.Query{Partition: duePartition, Before: dueSort(r.now()) + "0", Limit: 100}
 	for {
 		p, err := r.table.Query(ctx, q)
 		if err != nil {
-			return fmt.Errorf("failed to read what is due: %w", err)
+			return errors.Join(append(errs, fmt.Errorf("failed to read what is due: %w", err))...)
 		}
 		for _, it := range p.Items {
-			if err := r.sweepGroup(ctx, it); err != nil {
-				return err
+			err := r.sweepGroup(ctx, it)
+			if err == nil {
+				continue
+			}
+			failed++
+			if len(errs) < maxSweepErrors {
+				errs = append(errs, fmt.Errorf("failed to sweep %s: %w", ShortGroup(it.Attrs["g"].Str()), err))
+			}
+			if ctx.Err() != nil {
+				return errors.Join(errs...)
 			}
 		}
 		if !p.More {
-			return nil
+			if n := failed - len(errs); n > 0 {
+				errs = append(errs, fmt.Errorf("failed to sweep %d more", n))
+			}
+			return errors.Join(errs...)
 		}
 		q.After = p.Next
 	}
@@ -119,6 +161,9 @@ func (r *Relay) expire(ctx context.Context, group string) (time.Time, error) {
 	if d == nil {
 		return time.Time{}, nil
 	}
+	if s, ok := d.(GroupSweeper); ok {
+		return s.SweepGroup(ctx, group)
+	}
 	root, err := r.Root(ctx, group)
 	if err != nil {
 		return time.Time{}, err
@@ -129,7 +174,8 @@ func (r *Relay) expire(ctx context.Context, group string) (time.Time, error) {
 	if err := errors.Join(r.FinishRemovals(ctx, group), r.AnnounceRemovals(ctx, group)); err != nil {
 		return time.Time{}, err
 	}
-	if err := r.clearLost(ctx, root); err != nil {
+	connected, err := r.clearLost(ctx, root)
+	if err != nil {
 		return time.Time{}, err
 	}
 	if root, err = r.Root(ctx, group); err != nil || root == nil {
@@ -141,6 +187,9 @@ func (r *Relay) expire(ctx context.Context, group string) (time.Time, error) {
 	}
 	if !expired {
 		if next := r.now().Add(time.Minute); at.Before(next) {
+			at = next
+		}
+		if next := nextLook(r.now()); connected && r.scattered && next.Before(at) {
 			at = next
 		}
 		return at, nil
@@ -156,26 +205,30 @@ func (r *Relay) expire(ctx context.Context, group string) (time.Time, error) {
 	return time.Time{}, nil
 }
 
-// clearLost takes members offline whose connection is no more though nobody has
-// said so: its process died, or the front failed to report. Their time without a
-// connection starts now.
-func (r *Relay) clearLost(ctx context.Context, root *Member) error {
+// clearLost ends the connections that are no more though nobody has said so: their
+// process died, or the front failed to report. It reports whether any member of the
+// group has, or had, one. It leaves the rest to jobs, because there may be frames of
+// them that wait to be handled.
+func (r *Relay) clearLost(ctx context.Context, root *Member) (bool, error) {
 	members, err := r.Members(ctx, root.Group, root.Generation)
 	if err != nil {
-		return err
+		return false, err
 	}
+	connected := false
 	for _, m := range members {
 		if m.Conn == "" {
 			continue
 		}
+		connected = true
 		if _, err := r.front.Stat(ctx, m.Conn); !errors.Is(err, gateway.ErrGone) {
 			continue // alive, or we cannot tell
 		}
-		if err := r.leaveHeld(ctx, root.Group, m.Key, m.Conn); err != nil {
-			return err
+		b := jobBody{Group: m.Group, Member: m.Key, Conn: m.Conn}
+		if err := r.sendJob(ctx, jobEnd, string(m.Conn), b); err != nil {
+			return false, err
 		}
 	}
-	return nil
+	return connected, nil
 }
 
 // rootItem names the member that stands for the group.

@@ -156,7 +156,7 @@ func (c *checker) readGroupItem(group string, it table.Item) {
 	case it.Key == rootItem(group):
 		c.roots[group] = it
 	case strings.HasPrefix(sort, "x/"+removalItem):
-		c.removed[it.Attrs["lane"].Str()] = true
+		c.removed[it.Attrs["lane"].Str()] = !told(it)
 	}
 }
 

@@ -20,6 +20,7 @@ const (
 	JobPush = "push"
 
 	jobGone = "gone" // a post found out that a connection is no more
+	jobEnd  = "end"  // a connection is no more, and its front has not said so, or in vain
 	jobPump = "pump" // a post failed; the lane has to be posted again
 )
 
@@ -88,7 +89,12 @@ func (r *Relay) Job(ctx context.Context, j queue.Job) error {
 	case JobPush:
 		return r.push(ctx, b)
 	case jobGone:
-		return r.leaveHeld(ctx, b.Group, b.Member, b.Conn)
+		return r.lost(ctx, b)
+	case jobEnd:
+		if known, err := r.end(ctx, b.Conn); known || err != nil || b.Member == "" {
+			return err
+		}
+		return r.lost(ctx, b)
 	case jobPump:
 		return r.pumpAgain(ctx, b.Conn)
 	default:
@@ -96,13 +102,27 @@ func (r *Relay) Job(ctx context.Context, j queue.Job) error {
 	}
 }
 
-func (r *Relay) leaveHeld(ctx context.Context, group, key string, id gateway.Conn) error {
-	release, err := r.Hold(ctx, group, key)
+// lost takes a member offline whose connection is no more. The record stays: frames
+// that have arrived before may still be under way.
+func (r *Relay) lost(ctx context.Context, b jobBody) error {
+	release, err := r.Hold(ctx, b.Group, b.Member)
 	if err != nil {
 		return err
 	}
 	defer release()
-	return r.leave(ctx, group, key, id)
+	c, err := r.LoadConn(ctx, b.Conn)
+	if err != nil || (c != nil && c.left) {
+		return err
+	}
+	if c == nil {
+		// Either all is done, or the record was forgotten by its time.
+		_, err := r.takeOffline(ctx, b.Group, b.Member, b.Conn)
+		return err
+	}
+	if err := r.leave(ctx, b.Group, b.Member, b.Conn); err != nil {
+		return err
+	}
+	return r.changeConn(ctx, b.Conn, table.Op{Set: table.Attrs{connLeft: table.Number(1)}})
 }
 
 func (r *Relay) pumpAgain(ctx context.Context, id gateway.Conn) error {

@@ -71,6 +71,12 @@ func (r *Relay) TakeControl(ctx context.Context, c *Conn) (bool, error) {
 	return r.take(ctx, c, &c.control, r.Limits().ControlPerMinute)
 }
 
+// TakeMessageOf counts a message of the connection against a limit of the dialect;
+// 0 lifts it.
+func (r *Relay) TakeMessageOf(ctx context.Context, c *Conn, limit int64) (bool, error) {
+	return r.take(ctx, c, &c.messages, limit)
+}
+
 func (r *Relay) take(ctx context.Context, c *Conn, w *window, limit int64) (bool, error) {
 	if limit == 0 || (c.frame != "" && c.frame == c.counted) {
 		return true, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -68,6 +69,9 @@ func memberKey(group, key string) table.Key {
 // with. A sender is named by its lane, which a new incarnation does not share:
 // its epochs begin anew.
 func fence(senderLane string) string { return fenceAttr + senderLane }
+
+// shutOut is a fence that no epoch reaches.
+const shutOut = math.MaxInt64
 
 // lastFrame and lastSeq name the attributes that hold the last frame a sender
 // has put into the lane, and its number there: if a front delivers the frame
@@ -197,8 +201,8 @@ func (m *Member) IfUnchanged() []table.Cond {
 func IfState(state string) table.Cond { return table.IfEqual("st", table.String(state)) }
 
 // StillCurrent makes the operation of a transaction that holds only while c is
-// the current connection of its member. On the way it forgets the fences of
-// senders that are removed.
+// the current connection of its member. On the way it shuts out senders that are
+// removed: what they have under way reaches this member no more.
 func StillCurrent(c *Conn, removed ...*Member) table.Op {
 	op := table.Op{
 		Action: table.Check,
@@ -206,8 +210,11 @@ func StillCurrent(c *Conn, removed ...*Member) table.Op {
 		Conds:  []table.Cond{table.IfEqual("conn", table.String(string(c.ID)))},
 	}
 	for _, m := range removed {
-		op.Action = table.Update
-		op.Remove = append(op.Remove, fence(m.Lane), lastFrame(m.Lane), lastSeq(m.Lane))
+		if op.Action == table.Check {
+			op.Action, op.Set = table.Update, table.Attrs{}
+		}
+		op.Set[fence(m.Lane)] = table.Number(shutOut)
+		op.Remove = append(op.Remove, lastFrame(m.Lane), lastSeq(m.Lane))
 	}
 	return op
 }

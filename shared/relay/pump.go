@@ -13,9 +13,12 @@ import (
 const (
 	// A pump posts at most this much before it waits for the peer to confirm,
 	// so that a long mailbox neither overruns the send buffer of a front nor
-	// piles up unconfirmed.
+	// piles up unconfirmed. Where there is nothing to wait for, it posts as much,
+	// or for so long, before it leaves the rest to a job: a handler must come to
+	// its end while there is time.
 	pumpFrames = 128
 	pumpBytes  = 1 << 20
+	pumpTime   = 5 * time.Second
 	// reopenAfter is when a lane is pumped again at the latest after a post
 	// has failed.
 	reopenAfter = 5 * time.Second
@@ -29,17 +32,18 @@ func (r *Relay) Open(ctx context.Context, c *Conn) error {
 }
 
 // pump posts the lane in order until it is empty, then turns the member open; or
-// until the window is full, to go on when the peer has confirmed. It runs only
-// while the member is held and for its current connection.
+// until the window is full, to go on when the peer has confirmed, or in a job. It
+// runs only while the member is held and for its current connection.
 func (r *Relay) pump(ctx context.Context, c *Conn) error {
 	if c.pausedAt != 0 {
 		c.pausedAt = 0
-		if err := r.SaveConn(ctx, c); err != nil {
+		if err := r.savePump(ctx, c); err != nil {
 			return err
 		}
 	}
-	frames, bytes := 0, 0
-	unconfirmed := int64(0) // last number that waits for the peer
+	frames, bytes := 0, 0       // that wait for the peer
+	done := pumped{at: r.now()} // what does not
+	unconfirmed := int64(0)     // last number that waits for the peer
 	var sent []uint64
 	for {
 		m, err := r.GetMember(ctx, c.Group, c.Member)
@@ -66,8 +70,8 @@ func (r *Relay) pump(ctx context.Context, c *Conn) error {
 			}
 		}
 		if len(entries) == 0 {
-			done, err := r.turnOpen(ctx, m)
-			if err != nil || done {
+			open, err := r.turnOpen(ctx, m)
+			if err != nil || open {
 				return err
 			}
 			continue // something was appended since: look again
@@ -85,14 +89,18 @@ func (r *Relay) pump(ctx context.Context, c *Conn) error {
 			if err != nil || gone {
 				return err
 			}
-			switch outcome {
-			case gateway.Sent:
-				sent = append(sent, e.mark())
-			case gateway.Pending:
+			c.posted = e.seq
+			if outcome == gateway.Pending {
 				frames, bytes = frames+1, bytes+len(e.frame.Data)
 				unconfirmed = e.seq
+				continue
 			}
-			c.posted = e.seq
+			if outcome == gateway.Sent {
+				sent = append(sent, e.mark())
+			}
+			if done.add(e, r.now()) {
+				break
+			}
 		}
 		if len(sent) > 0 {
 			if err := r.confirm(ctx, m.Group, m.Key, m.Lane, sent); err != nil {
@@ -102,10 +110,39 @@ func (r *Relay) pump(ctx context.Context, c *Conn) error {
 		if frames >= pumpFrames {
 			c.pausedAt = unconfirmed
 		}
-		if err := r.SaveConn(ctx, c); err != nil || c.pausedAt != 0 {
+		if err := r.savePump(ctx, c); err != nil || c.pausedAt != 0 {
 			return err
 		}
+		if done.full {
+			return r.sendJob(ctx, jobPump, string(c.ID), jobBody{Conn: c.ID})
+		}
 	}
+}
+
+// pumped is how much a pump has posted that nobody will confirm.
+type pumped struct {
+	at     time.Time // when it began
+	frames int
+	bytes  int
+	full   bool // it is enough
+}
+
+func (p *pumped) add(e *entry, now time.Time) bool {
+	p.frames, p.bytes = p.frames+1, p.bytes+len(e.frame.Data)
+	p.full = p.frames >= pumpFrames || p.bytes >= pumpBytes || now.Sub(p.at) >= pumpTime
+	return p.full
+}
+
+// savePump notes how far the pump has come, and nothing else: a job may pump while
+// a handler works on the rest of the record.
+func (r *Relay) savePump(ctx context.Context, c *Conn) error {
+	op := table.Op{Set: table.Attrs{connPosted: table.Number(c.posted)}}
+	if c.pausedAt != 0 {
+		op.Set[connPausedAt] = table.Number(c.pausedAt)
+	} else {
+		op.Remove = []string{connPausedAt}
+	}
+	return r.changeConn(ctx, c.ID, op)
 }
 
 // pumpOne posts one entry. A transient entry of an earlier connection is dropped

@@ -3,7 +3,6 @@ package relay
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -34,7 +33,13 @@ type Options struct {
 	// ConnRecordTTL is when the record of a connection is forgotten at the
 	// latest, for fronts that may fail to report a disconnect; 0 never.
 	ConnRecordTTL time.Duration
-	Observer      Observer
+	// Scattered says that handlers run in many processes which share nothing but
+	// the table, and that the front hands over the frames of each connection in
+	// their order but may have frames of a connection left when it has ended: they
+	// wait in a queue. Then a connection waits for those of the one that it has
+	// replaced, and the sweeper looks for connections whose end was not reported.
+	Scattered bool
+	Observer  Observer
 }
 
 // Relay is the core. It is the gateway.Handler of a front and runs the jobs of
@@ -49,6 +54,7 @@ type Relay struct {
 	random        io.Reader
 	newID         func() string
 	connRecordTTL time.Duration
+	scattered     bool
 	observe       Observer
 	dialects      []Dialect
 	limits        atomic.Pointer[Limits]
@@ -67,7 +73,7 @@ func New(o Options) *Relay {
 	r := &Relay{
 		table: o.Table, queue: o.Queue, front: o.Front, pusher: o.Pusher, log: o.Log,
 		now: o.Now, random: o.Random, newID: o.NewID,
-		connRecordTTL: o.ConnRecordTTL, observe: o.Observer,
+		connRecordTTL: o.ConnRecordTTL, scattered: o.Scattered, observe: o.Observer,
 		memberLocks: newLocks(lockCount, o.Random), laneLocks: newLocks(lockCount, o.Random),
 	}
 	if r.observe == nil {
@@ -105,6 +111,10 @@ func (r *Relay) Front() gateway.Front { return r.front }
 
 // Table is the storage, for what a dialect keeps of its own.
 func (r *Relay) Table() table.Table { return r.table }
+
+// ConnRecordTTL is when the record of a connection is forgotten at the latest; 0 is
+// never, which also says that the front reports every disconnect.
+func (r *Relay) ConnRecordTTL() time.Duration { return r.connRecordTTL }
 
 // Log is the log.
 func (r *Relay) Log() *slog.Logger { return r.log }
@@ -196,87 +206,4 @@ func (r *Relay) Connect(ctx context.Context, e gateway.ConnectEvent) (gateway.Co
 		return res, nil
 	}
 	return res, r.SaveConn(ctx, c)
-}
-
-// heldConn loads a connection and holds the member behind it, if the connection
-// has come that far.
-func (r *Relay) heldConn(ctx context.Context, id gateway.Conn, ready func(*Conn) bool) (*Conn, func(), error) {
-	c, err := r.LoadConn(ctx, id)
-	if err != nil || c == nil || !ready(c) {
-		return c, func() {}, err
-	}
-	release, err := r.Hold(ctx, c.Group, c.Member)
-	if err != nil {
-		return nil, func() {}, err
-	}
-	// A job may have written the record before we held the member.
-	if c, err = r.LoadConn(ctx, id); err != nil {
-		release()
-		return nil, func() {}, err
-	}
-	return c, release, nil
-}
-
-// Frame gives a frame to the dialect of its connection.
-func (r *Relay) Frame(ctx context.Context, e gateway.FrameEvent) (gateway.FrameResult, error) {
-	c, release, err := r.heldConn(ctx, e.Conn, (*Conn).admitted)
-	if err != nil {
-		return gateway.FrameResult{}, err
-	}
-	defer release()
-	if c == nil {
-		return gateway.FrameResult{}, r.closeUnknown(ctx, e.Conn)
-	}
-	c.frame = e.ID
-	d := r.dialect(c.Dialect)
-	if d == nil {
-		return gateway.FrameResult{}, r.closeUnknown(ctx, e.Conn)
-	}
-	return d.Frame(ctx, c, e)
-}
-
-// closeUnknown ends a connection that we have no record of.
-func (r *Relay) closeUnknown(ctx context.Context, id gateway.Conn) error {
-	err := r.front.Close(ctx, id, gateway.CloseInternal, "unknown connection")
-	if err != nil && !errors.Is(err, gateway.ErrGone) {
-		return fmt.Errorf("failed to close an unknown connection: %w", err)
-	}
-	return nil
-}
-
-// Confirmed takes frames out of the mailbox that the peer has.
-func (r *Relay) Confirmed(ctx context.Context, e gateway.ConfirmedEvent) error {
-	c, release, err := r.heldConn(ctx, e.Conn, (*Conn).Joined)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if c == nil {
-		return nil
-	}
-	return r.confirmed(ctx, c, e.Marks)
-}
-
-// Disconnect takes the member behind a connection offline.
-func (r *Relay) Disconnect(ctx context.Context, e gateway.DisconnectEvent) error {
-	c, release, err := r.heldConn(ctx, e.Conn, (*Conn).Joined)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if c == nil {
-		return nil
-	}
-	if c.Joined() {
-		r.observe.Left(c.Dialect, c.Role)
-		if err := r.leave(ctx, c.Group, c.Member, c.ID); err != nil {
-			return err
-		}
-	}
-	if d := r.dialect(c.Dialect); d != nil {
-		if err := d.Disconnected(ctx, c); err != nil {
-			return err
-		}
-	}
-	return r.deleteConn(ctx, e.Conn)
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"blindpost/shared/gateway"
 	"blindpost/shared/table"
@@ -15,9 +17,16 @@ import (
 // and with it connection pointer, push token and the right to its lane; a
 // removal item stays that says what is left to do. The second, FinishRemovals,
 // does that: closes the connection and purges the lane. Telling the others is
-// the third, AnnounceRemovals, after which the removal item goes too.
+// the third, AnnounceRemovals. The removal item stays a while longer, as long as
+// something of the removed member may be under way: until then the others keep
+// what they know of it as a sender.
 
-const removalItem = "gone/"
+const (
+	removalItem = "gone/"
+	removalTold = "told" // when the others were told; what is left to do is to forget
+	// forgetAfter is how long a handler may be at work at the very most.
+	forgetAfter = time.Hour
+)
 
 // Removal is why a member is removed, as its connection hears it.
 type Removal struct {
@@ -55,6 +64,7 @@ func (r *Relay) FinishRemovals(ctx context.Context, group string) error {
 	if err != nil {
 		return err
 	}
+	items = slices.DeleteFunc(items, told)
 	var errs []error
 	// All connections first: the sooner they are closed, the better.
 	for _, it := range items {
@@ -77,22 +87,97 @@ func (r *Relay) FinishRemovals(ctx context.Context, group string) error {
 	return errors.Join(errs...)
 }
 
+// purgeLane deletes all entries of a lane that belongs to nobody any more, and
+// returns how many stored ones there were.
+func (r *Relay) purgeLane(ctx context.Context, lane string) (int, error) {
+	stored := 0
+	q := table.Query{Partition: lanePartition(lane), Limit: table.MaxTransaction}
+	for {
+		p, err := r.table.Query(ctx, q)
+		if err != nil {
+			return stored, fmt.Errorf("failed to read a lane: %w", err)
+		}
+		ops := make([]table.Op, 0, len(p.Items))
+		for _, it := range p.Items {
+			if _, bound := it.Attrs["c"]; !bound {
+				stored++
+			}
+			ops = append(ops, table.Op{Action: table.Delete, Key: it.Key})
+		}
+		if len(ops) > 0 {
+			if err := r.table.Transact(ctx, ops); err != nil {
+				return stored, fmt.Errorf("failed to purge a lane: %w", err)
+			}
+		}
+		if !p.More {
+			return stored, nil
+		}
+		q.After = p.Next
+	}
+}
+
 // AnnounceRemovals tells the others of members that were connected when they
-// were removed. It comes after FinishRemovals and ends the removal.
+// were removed. It comes after FinishRemovals. It also ends the removals whose time
+// has come.
 func (r *Relay) AnnounceRemovals(ctx context.Context, group string) error {
 	items, err := r.removals(ctx, group)
 	if err != nil {
 		return err
 	}
+	var old []table.Item
 	for _, it := range items {
+		if told(it) {
+			if !r.now().Before(time.UnixMilli(it.Attrs[removalTold].Num()).Add(forgetAfter)) {
+				old = append(old, it)
+			}
+			continue
+		}
 		if it.Attrs["conn"].Str() != "" {
 			m := &Member{Group: group, Key: it.Attrs["m"].Str(), Generation: it.Attrs["gen"].Str()}
 			if err := r.announceRemoved(ctx, m); err != nil {
 				return err
 			}
 		}
-		if _, err := r.table.Write(ctx, table.Op{Action: table.Delete, Key: it.Key}); err != nil {
-			return fmt.Errorf("failed to finish a removal: %w", err)
+		_, err := r.table.Write(ctx, table.Op{
+			Action: table.Update, Key: it.Key, Conds: []table.Cond{table.IfExists()},
+			Set: table.Attrs{removalTold: table.Number(r.now().UnixMilli())},
+		})
+		if err != nil && !errors.Is(err, table.ErrCondition) {
+			return fmt.Errorf("failed to note that a removal was told: %w", err)
+		}
+	}
+	return r.forget(ctx, group, old)
+}
+
+func told(it table.Item) bool { return it.Attrs[removalTold].Kind() != 0 }
+
+// forget ends removals: the others forget what they know of the removed members as
+// senders.
+func (r *Relay) forget(ctx context.Context, group string, removals []table.Item) error {
+	if len(removals) == 0 {
+		return nil
+	}
+	members, err := table.QueryAll(ctx, r.table, table.Query{Partition: groupPartition(group), Prefix: memberSort})
+	if err != nil {
+		return fmt.Errorf("failed to read the members: %w", err)
+	}
+	for _, removal := range removals {
+		lane := removal.Attrs["lane"].Str()
+		names := []string{fence(lane), lastFrame(lane), lastSeq(lane)}
+		for _, it := range members {
+			if !slices.ContainsFunc(names, func(name string) bool { return it.Attrs[name].Kind() != 0 }) {
+				continue
+			}
+			_, err := r.table.Write(ctx, table.Op{
+				Action: table.Update, Key: it.Key, Remove: names,
+				Conds: []table.Cond{table.IfEqual("lane", it.Attrs["lane"])},
+			})
+			if err != nil && !errors.Is(err, table.ErrCondition) {
+				return fmt.Errorf("failed to forget a sender: %w", err)
+			}
+		}
+		if _, err := r.table.Write(ctx, table.Op{Action: table.Delete, Key: removal.Key}); err != nil {
+			return fmt.Errorf("failed to end a removal: %w", err)
 		}
 	}
 	return nil

@@ -1,8 +1,8 @@
 package sim
 
 import (
-	"maps"
 	"strings"
+	"time"
 
 	"blindpost/shared/table"
 )
@@ -80,17 +80,21 @@ func (s *sim) memberWritten(t *task, o *table.Op) {
 		s.violate(propRevoked, "%v: %v is connected but not authorised", t, now.peer)
 	}
 	for _, name := range o.Remove {
-		if id, ok := strings.CutPrefix(name, "f."); ok { // the sender is removed
-			maps.DeleteFunc(l.fences, func(_ *peer, f fenceMark) bool { return f.lane == id })
+		if id, ok := strings.CutPrefix(name, "f."); ok {
+			if s.ghost.lane(id).dead == "" {
+				s.violate(propOrder, "%v: %v forgets a sender that is still there", t, now.peer)
+			}
+			delete(l.fences, id)
 		}
 	}
 	for name, v := range o.Set {
-		if strings.HasPrefix(name, "f.") && t.sock != nil {
-			f := fenceMark{lane: t.sock.lane, epoch: v.Num()}
-			if was := l.fences[t.sock.peer]; was.lane == f.lane && was.epoch > f.epoch {
-				s.violate(propOrder, "%v: the fence of %v for %v goes back from %d to %d", t, now.peer, t.sock.peer, was.epoch, f.epoch)
+		if id, ok := strings.CutPrefix(name, "f."); ok {
+			if was := l.fences[id]; was > v.Num() {
+				s.violate(propOrder, "%v: the fence of %v for lane %s goes back from %d to %d", t, now.peer, id, was, v.Num())
+			} else if was < v.Num() && t.sock != nil && id == t.sock.lane {
+				s.checkTurnOfConn(t)
 			}
-			l.fences[t.sock.peer] = f
+			l.fences[id] = v.Num()
 		}
 	}
 }
@@ -192,13 +196,36 @@ func (s *sim) memberChanged(t *task, l *lane, old, now *member) {
 	if gr := s.ghost.group(now.group); now.gen != gr.gen || s.ghost.members[gr.root] == nil {
 		s.violate(propExpiry, "%v lets %v into a namespace that is no more", t, now.peer)
 	}
-	k.lane, k.epoch = now.lane, now.ep
+	k.lane, k.epoch, k.joinedAt = now.lane, now.ep, time.Now()
 	k.joins++
 	if old.conn == "" {
 		s.checkAlive(t, now)
 	}
 	if old.conn == "" || (stepFront{s}).Gone(old.conn) {
 		s.presenceChanged(t, now.peer, now, true)
+	}
+}
+
+// turnWait is how long the frames of a connection wait for those of the one before.
+const turnWait = 3 * time.Second
+
+// checkTurnOfConn judges that a connection speaks for the first time to a member:
+// what waits of an older connection of the same sender is refused from now on.
+func (s *sim) checkTurnOfConn(t *task) {
+	k := t.sock
+	if s.plan.mode == oneProcess || s.plan.loose || time.Since(k.joinedAt) >= turnWait {
+		return
+	}
+	for _, o := range s.sockList {
+		if o.peer != k.peer || o.lane != k.lane || o.epoch >= k.epoch {
+			continue
+		}
+		for _, e := range o.up {
+			if e.msg != nil {
+				s.violate(propLoss, "%v: %v speaks before %v of %v is handled, which is refused now", t, k, e.msg, o)
+				return
+			}
+		}
 	}
 }
 

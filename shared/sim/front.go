@@ -44,6 +44,8 @@ type socket struct {
 	lane  string // that the connection has joined with
 	epoch int64
 	joins int
+	// joinedAt is when it joined last.
+	joinedAt time.Time
 	// reopened says that its mailbox has had to be emptied again.
 	reopened bool
 	view     map[*peer]bool // presence as this connection was told

@@ -43,13 +43,7 @@ type lane struct {
 	silent  bool         // AuthorizeOk has confirmed its revocation
 	entries map[int64]*entry
 	last    int64
-	fences  map[*peer]fenceMark
-}
-
-// fenceMark is the connection that a sender has last spoken from.
-type fenceMark struct {
-	lane  string // incarnation of the sender
-	epoch int64
+	fences  map[string]int64 // the highest epoch that a sender has spoken with, by its lane
 }
 
 // entry mirrors a frame in a mailbox.
@@ -94,7 +88,7 @@ const (
 func (g *ghost) lane(id string) *lane {
 	l := g.lanes[id]
 	if l == nil {
-		l = &lane{id: id, entries: make(map[int64]*entry), fences: make(map[*peer]fenceMark)}
+		l = &lane{id: id, entries: make(map[int64]*entry), fences: make(map[string]int64)}
 		g.lanes[id] = l
 	}
 	return l

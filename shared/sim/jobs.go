@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
+	"blindpost/shared/gateway"
 	"blindpost/shared/push"
 	"blindpost/shared/queue"
 )
@@ -22,6 +24,9 @@ type job struct {
 	busy    *task
 	attempt int
 	again   bool // it runs once more although it has ended well
+	// behind is the frame of its connection that comes before it, in a queue that
+	// carries both; 0 until it is in that queue.
+	behind int
 }
 
 // maxAttempts is how often a job is tried. The plan has fewer faults, so a job
@@ -58,12 +63,27 @@ func (s *sim) due(i int) bool {
 	if j.Group == "" {
 		return true
 	}
+	if s.afterFrames(j) {
+		return false
+	}
 	for _, before := range s.jobs[:i] {
 		if before.Group == j.Group && !before.at.After(s.now()) {
 			return false
 		}
 	}
 	return true
+}
+
+// afterFrames reports whether frames come before a job that belongs to a connection.
+func (s *sim) afterFrames(j *job) bool {
+	k := s.socks[gateway.Conn(j.Group)]
+	if s.plan.mode == oneProcess || s.plan.loose || k == nil {
+		return false
+	}
+	if j.behind == 0 {
+		j.behind = s.frames
+	}
+	return slices.ContainsFunc(k.up, func(e *upEvent) bool { return e.id <= j.behind })
 }
 
 func (s *sim) runJob(j *job) {

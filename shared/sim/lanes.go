@@ -45,6 +45,9 @@ func (s *sim) entryPut(t *task, l *lane, o *table.Op) {
 	if !bytes.Contains(data, msg.ciphertext) || !bytes.Contains(data, msg.nonce) {
 		s.violate(propBytes, "%v has stored %v changed", t, msg)
 	}
+	if from := s.ghost.lanes[t.sock.lane]; from != nil && from.dead == "revoked" && l.peer.agent {
+		s.violate(propRevoked, "%v has stored %v for the agent, which has revoked its sender", t, msg)
+	}
 	t.stored = true
 	msg.entries = append(msg.entries, e)
 	if limit := s.plan.cap; limit > 0 && !s.setBack && l.depth() > limit {

@@ -137,8 +137,8 @@ func (k *socket) send(what string, f *skaldpb.RelayFrame, e *upEvent) {
 	}
 	k.sim.frames++
 	e.id, e.kind, e.data, e.what = k.sim.frames, upFrame, data, what
-	if k.closed && k.sim.plan.mode == oneProcess {
-		k.sim.dropUp(e) // our own server does not read any more
+	if k.closed {
+		k.sim.dropUp(e) // the front does not read any more
 		return
 	}
 	k.up = append(k.up, e)

@@ -50,6 +50,9 @@ type plan struct {
 
 	churn, pairing, revoking int  // weights of what peers do
 	long                     bool // days pass
+	// loose says that the jobs of a connection come in any order with its frames, as
+	// where a front calls the functions without a queue in between.
+	loose bool
 	jumps                    bool // the clock is set
 	expiry                   bool // at the end, namespaces expire
 }
@@ -72,6 +75,12 @@ type faults struct {
 }
 
 func drawPlan(seed uint64) plan {
+	p := drawRest(seed)
+	p.loose = p.mode == functions && rand.New(rand.NewPCG(seed, 0x6c6f6f73)).IntN(4) == 0
+	return p
+}
+
+func drawRest(seed uint64) plan {
 	r := rand.New(rand.NewPCG(seed, 0x706c616e))
 	one := func(n int) bool { return r.IntN(n) == 0 }
 	pick := func(of ...int) int { return of[r.IntN(len(of))] }
@@ -143,6 +152,6 @@ func drawPlan(seed uint64) plan {
 }
 
 func (p plan) String() string {
-	return fmt.Sprintf("%s, %d namespace(s) with %d phone(s), cap %d, %d steps, faults %+v (at most %d), stick %d%%, freeze %d‰, large %t, long %t, jumps %t",
-		p.mode, p.namespaces, p.phones, p.cap, p.steps, p.faults, p.most, p.stick, p.freeze, p.large, p.long, p.jumps)
+	return fmt.Sprintf("%s, %d namespace(s) with %d phone(s), cap %d, %d steps, faults %+v (at most %d), stick %d%%, freeze %d‰, large %t, long %t, jumps %t, loose %t",
+		p.mode, p.namespaces, p.phones, p.cap, p.steps, p.faults, p.most, p.stick, p.freeze, p.large, p.long, p.jumps, p.loose)
 }

@@ -58,12 +58,14 @@ var spare struct {
 	free []*instance
 }
 
-func newInstance() *instance {
+// newInstance makes a relay: of a function, or of the single binary.
+func newInstance(m mode) *instance {
 	in := &instance{}
 	in.relay = relay.New(relay.Options{
 		Table: tableOfTask{}, Queue: queueOfTask{}, Front: frontOf{in}, Pusher: pusherOfTask{},
 		Log: slog.New(&logWatch{inst: in}),
 		Now: func() time.Time { return in.sim.now() }, Random: in,
+		Scattered: m == functions,
 		NewID: func() string {
 			in.sim.mu.Lock()
 			defer in.sim.mu.Unlock()
@@ -126,7 +128,7 @@ func (s *sim) handlerProcess() *process {
 	}
 	spare.Unlock()
 	if in == nil {
-		in = newInstance()
+		in = newInstance(functions)
 		in.bubbled = true
 	}
 	in.serve(s)
@@ -135,7 +137,7 @@ func (s *sim) handlerProcess() *process {
 
 // lonelyProcess is a mutation: it dies with the others, but has locks of its own.
 func (s *sim) lonelyProcess() *process {
-	in := newInstance()
+	in := newInstance(oneProcess)
 	in.serve(s)
 	p := newProcess(in)
 	s.lonely = append(s.lonely, p)
@@ -166,7 +168,7 @@ func (s *sim) releaseInstances() {
 // boot starts the single binary.
 func (s *sim) boot() {
 	if s.plan.mode == oneProcess {
-		in := newInstance()
+		in := newInstance(oneProcess)
 		in.serve(s)
 		s.proc = newProcess(in)
 	}

@@ -113,6 +113,6 @@ func stockInstances() {
 	spare.Lock()
 	defer spare.Unlock()
 	for len(spare.free) < stock {
-		spare.free = append(spare.free, newInstance())
+		spare.free = append(spare.free, newInstance(functions))
 	}
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"blindpost/shared/dialect/aelos"
 	"blindpost/shared/dialect/skald"
 	"blindpost/shared/gateway"
 	"blindpost/shared/gateway/server"
@@ -50,6 +51,9 @@ type Config struct {
 	// Pusher sends pushes; by default they are only logged.
 	Pusher push.Sender
 
+	// Aelos is how to speak that protocol; without secrets it is not spoken.
+	Aelos Aelos
+
 	// TLS and what follows are settings of the front, see server.Options.
 	TLS            *tls.Config
 	TrustedProxies []netip.Prefix
@@ -68,10 +72,18 @@ type Config struct {
 	Random io.Reader
 }
 
+// Aelos are the settings of that protocol, see aelos.Options.
+type Aelos struct {
+	Secrets    func(ctx context.Context) ([]string, error)
+	Path       string
+	Controller aelos.Controller
+}
+
 // Limits are those that can be changed while running.
 type Limits struct {
 	Relay relay.Limits
 	Skald skald.Limits
+	Aelos aelos.Limits
 }
 
 // DefaultLimits are those of the specifications.
@@ -85,6 +97,7 @@ func DefaultLimits() Limits {
 			ControlPerMinute:  60,
 		},
 		Skald: skald.DefaultLimits(),
+		Aelos: aelos.DefaultLimits(),
 	}
 }
 
@@ -95,6 +108,7 @@ type Node struct {
 	Server *server.Server
 	Relay  *relay.Relay
 	Skald  *skald.Dialect
+	Aelos  *aelos.Dialect // nil if it is not spoken
 
 	log      *slog.Logger
 	now      func() time.Time
@@ -151,6 +165,13 @@ func Open(cfg Config) (*Node, error) {
 	n.Relay = relay.New(o)
 	n.Skald = skald.New(n.Relay, skald.Options{Limits: cfg.Limits.Skald, PushText: cfg.PushText})
 	n.Relay.Use(n.Skald)
+	if cfg.Aelos.Secrets != nil {
+		n.Aelos = aelos.New(n.Relay, aelos.Options{
+			Limits: cfg.Limits.Aelos, Secrets: cfg.Aelos.Secrets,
+			Path: cfg.Aelos.Path, Controller: cfg.Aelos.Controller,
+		})
+		n.Relay.Use(n.Aelos)
+	}
 	n.Server.Handle(n.Relay)
 	if err := n.recover(cfg.Metrics); err != nil {
 		return nil, errors.Join(err, n.bolt.Close(context.Background()))
@@ -200,7 +221,7 @@ func (n *Node) frontOptions(cfg Config, ids *ids) server.Options {
 
 // tables puts what dies with the process into memory and the rest into the file.
 func (n *Node) tables(cfg Config) table.Table {
-	t := table.Table(route.New(n.mem, []string{relay.ConnPartition, relay.AddressPartition}, n.bolt))
+	t := table.Table(route.New(n.mem, []string{relay.ConnPartition, relay.AddressPartition, aelos.Partition}, n.bolt))
 	if cfg.Metrics != nil {
 		t = metrics.NewTable(t, cfg.Metrics)
 	}
@@ -248,6 +269,9 @@ func (n *Node) Serve(ctx context.Context, l net.Listener) error { return n.Serve
 func (n *Node) SetLimits(l Limits) {
 	n.Relay.SetLimits(l.Relay)
 	n.Skald.SetLimits(l.Skald)
+	if n.Aelos != nil {
+		n.Aelos.SetLimits(l.Aelos)
+	}
 }
 
 // Shutdown ends the relay: it stops accepting, closes the connections with 1001

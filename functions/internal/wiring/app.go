@@ -10,6 +10,7 @@ import (
 	"blindpost/shared/push/sns"
 	"blindpost/shared/queue/sqs"
 	"blindpost/shared/relay"
+	"blindpost/shared/secret"
 	"blindpost/shared/table"
 )
 
@@ -62,7 +63,10 @@ func (a *App) newCore(t table.Table) (*core, error) {
 	if err != nil {
 		return nil, err
 	}
-	front := apigw.NewFront(apigw.FrontOptions{Client: a.b.Connections})
+	front := apigw.NewFront(apigw.FrontOptions{
+		Client: a.b.Connections, Allowed: apigw.Allow(a.cfg.CallbackURL),
+		Fronts: a.cfg.Fronts, Own: a.frontClients(),
+	})
 	r := relay.New(relay.Options{
 		Table: t, Queue: a.queue, Front: front, Pusher: pusher, Log: a.b.Log,
 		Now: a.b.Now, Random: a.b.Random, NewID: a.b.NewID,
@@ -77,7 +81,7 @@ func (a *App) newCore(t table.Table) (*core, error) {
 func (a *App) adapterOptions(r *relay.Relay, front gateway.Front) apigw.Options {
 	o := apigw.Options{
 		Handler: r, Front: front, Queue: a.queue, Log: a.b.Log, Now: a.b.Now,
-		Callback: a.cfg.CallbackURL, DefaultPath: a.cfg.DefaultPath, PathParameter: a.cfg.PathParameter,
+		Fronts: a.cfg.Fronts, Callback: a.cfg.CallbackURL, DefaultPath: a.cfg.DefaultPath, PathParameter: a.cfg.PathParameter,
 		MaxFrame: max(a.cfg.Skald.MaxFrame, a.cfg.Skald.MaxLiveFrame),
 		FirstWanted: func(ctx context.Context, id gateway.Conn) (bool, error) {
 			c, err := r.LoadConn(ctx, id)
@@ -85,11 +89,11 @@ func (a *App) adapterOptions(r *relay.Relay, front gateway.Front) apigw.Options 
 		},
 	}
 	if arn := a.cfg.OriginSecretARN; arn != "" {
-		secret := &originSecret{
-			read: func(ctx context.Context) (string, error) { return a.b.Secret(ctx, arn) },
-			now:  a.b.Now, log: a.b.Log,
-		}
-		o.OriginHeader, o.Origin = a.cfg.OriginSecretHeader, secret.check
+		words := secret.New(secret.Options{
+			Read: func(ctx context.Context) (string, error) { return a.b.Secret(ctx, arn) },
+			Now:  a.b.Now, Log: a.b.Log,
+		})
+		o.OriginHeader, o.Origin = a.cfg.OriginSecretHeader, words.Check
 	}
 	return o
 }

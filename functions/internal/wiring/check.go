@@ -68,6 +68,7 @@ func (c *Config) checkAddresses(f Function) error {
 			errs = append(errs, complaint("CALLBACK_URL", "%w", err))
 		}
 	}
+	errs = append(errs, c.checkFronts())
 	if c.OriginSecretARN != "" && !strings.HasPrefix(c.OriginSecretARN, "arn:") {
 		errs = append(errs, complaint("ORIGIN_SECRET_ARN", "it must be the ARN of a secret, not the secret itself"))
 	}
@@ -76,6 +77,25 @@ func (c *Config) checkAddresses(f Function) error {
 	}
 	if !strings.HasPrefix(c.DefaultPath, "/") {
 		errs = append(errs, complaint("DEFAULT_PATH", "%q does not begin with a slash", c.DefaultPath))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) checkFronts() error {
+	var errs []error
+	for _, address := range c.Fronts {
+		if err := apigw.CheckFront(address); err != nil {
+			errs = append(errs, complaint("FRONTS", "%q: %w", address, err))
+		}
+	}
+	switch {
+	case c.FrontSecretARN != "" && c.FrontSecretFile != "":
+		errs = append(errs, complaint("FRONT_SECRET_ARN, "+envPrefix+"FRONT_SECRET_FILE", "only one of them can be used"))
+	case len(c.Fronts) > 0 && c.FrontSecretARN == "" && c.FrontSecretFile == "":
+		errs = append(errs, complaint("FRONTS", "it needs FRONT_SECRET_ARN or FRONT_SECRET_FILE"))
+	}
+	if c.FrontSecretARN != "" && !strings.HasPrefix(c.FrontSecretARN, "arn:") {
+		errs = append(errs, complaint("FRONT_SECRET_ARN", "it must be the ARN of a secret, not the secret itself"))
 	}
 	return errors.Join(errs...)
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"strconv"
 	"sync"
@@ -14,6 +16,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/apigatewaymanagementapi"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -51,7 +54,7 @@ type Backend struct {
 // AWS is the backend in Lambda.
 func AWS(c Config) Backend {
 	load := once(func(ctx context.Context) (aws.Config, error) {
-		cfg, err := config.LoadDefaultConfig(ctx)
+		cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(newHTTPClient()))
 		if err != nil {
 			return aws.Config{}, fmt.Errorf("failed to load the AWS configuration: %w", err)
 		}
@@ -94,6 +97,30 @@ func AWS(c Config) Backend {
 		Random: rand.Reader,
 		NewID:  newIDs(),
 	}
+}
+
+// What the HTTP client below all clients waits for. AWS is next door and answers
+// within milliseconds, and every second counts towards the timeout of a function.
+const (
+	dialTimeout   = 3 * time.Second
+	tlsTimeout    = 3 * time.Second
+	answerTimeout = 10 * time.Second
+	// idleTimeout is how long an unused connection is kept. While a function is
+	// frozen nobody answers on its connections, and AWS or something on the way gives
+	// them up; the first write on such a connection is uncertain (see table/dynamo).
+	idleTimeout = 20 * time.Second
+)
+
+// newHTTPClient makes the HTTP client of all clients of a process, so that they
+// share its connections.
+func newHTTPClient() *awshttp.BuildableClient {
+	return awshttp.NewBuildableClient().
+		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
+		WithTransportOptions(func(t *http.Transport) {
+			t.TLSHandshakeTimeout = tlsTimeout
+			t.ResponseHeaderTimeout = answerTimeout
+			t.IdleConnTimeout = idleTimeout
+		})
 }
 
 // made makes a client out of the configuration, once.

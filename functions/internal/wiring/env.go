@@ -23,6 +23,12 @@ type Config struct {
 	IngressAttempts int64
 	CallbackURL     string
 
+	// Fronts are the callback addresses of our own fronts (`blindpost serve
+	// --lambda`), which all know the secret that is in one of these two places.
+	Fronts          []string
+	FrontSecretARN  string
+	FrontSecretFile string
+
 	OriginSecretARN    string
 	OriginSecretHeader string
 	PathParameter      string
@@ -77,6 +83,10 @@ func (c *Config) settings() []setting {
 		{"INGRESS_QUEUE_URL", "URL of the FIFO queue for frames, the ends of connections, and their jobs; empty if the front keeps the order of frames itself and calls the functions message and disconnect directly", text(&c.IngressQueueURL)},
 		{"INGRESS_ATTEMPTS", "maxReceiveCount of the FIFO queue", count(&c.IngressAttempts)},
 		{"CALLBACK_URL", "address that takes calls about connections, https://{api}.execute-api.{region}.amazonaws.com/{stage}; empty to take it from each event, which is wrong with a custom domain", text(&c.CallbackURL)},
+
+		{"FRONTS", "callback addresses of `blindpost serve --lambda`, separated by commas; no other address is called, but for API Gateway", list(&c.Fronts)},
+		{"FRONT_SECRET_ARN", "secret that those fronts want to be shown", text(&c.FrontSecretARN)},
+		{"FRONT_SECRET_FILE", "file with that secret, where there is no Secrets Manager", text(&c.FrontSecretFile)},
 
 		{"ORIGIN_SECRET_ARN", "secret of which CloudFront sends one word in a header; only with it the client's address is taken from X-Forwarded-For", text(&c.OriginSecretARN)},
 		{"ORIGIN_SECRET_HEADER", "that header", text(&c.OriginSecretHeader)},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
@@ -129,6 +130,10 @@ func (a *App) message(ctx context.Context, payload []byte) (any, error) {
 	}), nil
 }
 
+// giveUpTime is what closing the connection of a lost frame may take; it fits into
+// the time that a consumer keeps back at the end.
+const giveUpTime = time.Second
+
 // fromIngress handles a frame, the end of a connection, or a job.
 func (a *App) fromIngress(ctx context.Context, c *core, m sqs.Message) error {
 	r, ok, err := record.Parse(m.Body)
@@ -139,7 +144,10 @@ func (a *App) fromIngress(ctx context.Context, c *core, m sqs.Message) error {
 		return c.run(ctx, m)
 	}
 	err = c.adapter.Handle(ctx, r, m.ID)
-	if err != nil && m.Attempt >= int(a.cfg.IngressAttempts) {
+	if err != nil && m.Last {
+		// Also if the frame has used up all of its time.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpTime)
+		defer cancel()
 		return errors.Join(err, c.adapter.GiveUp(ctx, r))
 	}
 	return err

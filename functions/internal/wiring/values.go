@@ -18,6 +18,19 @@ func text(v *string) func(string) error {
 	}
 }
 
+// list reads texts that are separated by commas.
+func list(v *[]string) func(string) error {
+	return func(s string) error {
+		*v = nil
+		for part := range strings.SplitSeq(s, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				*v = append(*v, part)
+			}
+		}
+		return nil
+	}
+}
+
 // count reads a whole number that is not negative.
 func count(v *int64) func(string) error {
 	return func(s string) error {

@@ -2,11 +2,8 @@ package apigw
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
-
-	"github.com/aws/aws-lambda-go/events"
 
 	"blindpost/shared/gateway"
 	"blindpost/shared/gateway/apigw/record"
@@ -24,6 +21,10 @@ type Options struct {
 	Log   *slog.Logger
 	// Now is the clock. Default is time.Now.
 	Now func() time.Time
+
+	// Fronts are the callback addresses of our own fronts; see CheckFront. Events of
+	// any other are errors.
+	Fronts []string
 
 	// Callback is the address that takes calls about connections, see
 	// CheckEndpoint. Empty takes it from each event; with a custom domain in
@@ -72,15 +73,18 @@ func New(o Options) *Adapter {
 }
 
 // conn names the connection of an event.
-func (a *Adapter) conn(id, domain, stage string) (gateway.Conn, error) {
+func (a *Adapter) conn(r *record.Record) (gateway.Conn, error) {
+	if r.Callback != "" {
+		return ownConn(r.ConnectionID, r.Callback, a.o.Fronts)
+	}
 	endpoint := a.o.Callback
 	if endpoint == "" {
 		var err error
-		if endpoint, err = endpointOf(domain, stage); err != nil {
+		if endpoint, err = endpointOf(r.DomainName, r.Stage); err != nil {
 			return "", err
 		}
 	}
-	return newConn(id, endpoint)
+	return newConn(r.ConnectionID, endpoint)
 }
 
 // at is a time of an event; now, if it has none.
@@ -89,38 +93,4 @@ func (a *Adapter) at(ms int64) time.Time {
 		return a.o.Now()
 	}
 	return time.UnixMilli(ms)
-}
-
-// RecordOf makes the record of a $default or $disconnect event, for whoever has
-// to put it into the ingress queue.
-func RecordOf(e events.APIGatewayWebsocketProxyRequest) (*record.Record, error) {
-	rc := e.RequestContext
-	r := &record.Record{
-		Event: rc.EventType, ConnectionID: rc.ConnectionID,
-		DomainName: rc.DomainName, Stage: rc.Stage, Time: rc.RequestTimeEpoch,
-	}
-	if !validConnectionID(r.ConnectionID) {
-		return nil, fmt.Errorf("connection id of a %.20q event is not valid", rc.EventType)
-	}
-	switch rc.EventType {
-	case record.Message:
-		r.MessageID, r.Binary = messageID(rc), e.IsBase64Encoded
-		r.Body = encoding.EncodeToString([]byte(e.Body))
-	case record.Disconnect:
-		r.Code = rc.DisconnectStatusCode
-		if rc.DisconnectReason != nil {
-			r.Reason = *rc.DisconnectReason
-		}
-	default:
-		return nil, fmt.Errorf("event of type %.20q cannot wait in a queue", rc.EventType)
-	}
-	return r, nil
-}
-
-// messageID is the id of a frame. The type of the field is loose in the events.
-func messageID(rc events.APIGatewayWebsocketProxyRequestContext) string {
-	if s, ok := rc.MessageID.(string); ok && s != "" {
-		return s
-	}
-	return rc.RequestID
 }

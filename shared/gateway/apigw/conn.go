@@ -82,5 +82,8 @@ func GroupID(group string) string {
 	if id, _, ok := split(gateway.Conn(group)); ok {
 		return id
 	}
+	if id, _, ok := splitOwn(gateway.Conn(group)); ok {
+		return id
+	}
 	return group
 }

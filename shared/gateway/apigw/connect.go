@@ -59,7 +59,7 @@ func refusal(res gateway.ConnectResult) events.APIGatewayProxyResponse {
 
 func (a *Adapter) connectEvent(ctx context.Context, e events.APIGatewayWebsocketProxyRequest) (gateway.ConnectEvent, error) {
 	rc := e.RequestContext
-	c, err := a.conn(rc.ConnectionID, rc.DomainName, rc.Stage)
+	c, err := a.conn(originOf(e))
 	if err != nil {
 		return gateway.ConnectEvent{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	api "github.com/aws/aws-sdk-go-v2/service/apigatewaymanagementapi"
 
+	"blindpost/shared/awshttp"
 	"blindpost/shared/gateway"
 )
 
@@ -33,10 +34,17 @@ type FrontOptions struct {
 	// Client makes the client for a callback address. It is called when the
 	// address is first needed.
 	Client func(ctx context.Context, endpoint string) (API, error)
+	// Allowed reports whether an address may be called at all; see Allow. A
+	// connection with another one is gone. Nil allows every address.
+	Allowed func(endpoint string) bool
+	// Fronts are the callback addresses of our own fronts; see CheckFront. Own makes
+	// the client for one of them, when it is first needed.
+	Fronts []string
+	Own    func(ctx context.Context, address string) (OwnFront, error)
 	// RetryFor is how long an action goes on trying while API Gateway is
 	// throttling, failing, or says that the peer reads too slowly. It is short,
-	// because the sender of the frame waits for it, and ends with the context.
-	// Default is 3 s.
+	// because the sender of the frame waits for it, and ends with the context. One
+	// attempt may take half of it. Default is 3 s.
 	RetryFor time.Duration
 	// Random spreads the pauses, in [0, 1). Default is math/rand/v2.
 	Random func() float64
@@ -49,12 +57,14 @@ const (
 	maxPause   = time.Second
 )
 
-// Front acts on the connections of API Gateway.
+// Front acts on the connections of API Gateway, and on those of our own fronts that
+// invoke the same functions.
 type Front struct {
 	o FrontOptions
 
 	mu      sync.Mutex
 	clients map[string]API
+	own     map[string]OwnFront
 }
 
 var _ gateway.Front = (*Front)(nil)
@@ -70,8 +80,14 @@ func NewFront(o FrontOptions) *Front {
 	return &Front{o: o, clients: make(map[string]API)}
 }
 
-// Post implements gateway.Front. The outcome is always gateway.Sent.
+// Post implements gateway.Front. The outcome is gateway.Sent, or gateway.Dropped for
+// a droppable message that API Gateway did not take at once.
 func (f *Front) Post(ctx context.Context, c gateway.Conn, m gateway.Message) (gateway.Outcome, error) {
+	if own, id, err := f.ownFront(ctx, c); err != nil {
+		return 0, fmt.Errorf("failed to post: %w", err)
+	} else if own != nil {
+		return f.postOwn(ctx, own, id, m)
+	}
 	if encodedLen(m) > MaxMessage {
 		return 0, gateway.ErrTooLarge
 	}
@@ -79,10 +95,17 @@ func (f *Front) Post(ctx context.Context, c gateway.Conn, m gateway.Message) (ga
 	if err != nil {
 		return 0, fmt.Errorf("failed to post: %w", err)
 	}
-	err = f.call(ctx, c, func(a API, id *string) error {
+	patience := f.o.RetryFor
+	if m.Droppable {
+		patience = 0
+	}
+	again, err := f.callFor(ctx, c, patience, func(ctx context.Context, a API, id *string) error {
 		_, err := a.PostToConnection(ctx, &api.PostToConnectionInput{ConnectionId: id, Data: data}, once)
 		return err
 	})
+	if err != nil && again && m.Droppable {
+		return gateway.Dropped, nil
+	}
 	if err != nil {
 		return 0, fmt.Errorf("failed to post: %w", err)
 	}
@@ -90,8 +113,13 @@ func (f *Front) Post(ctx context.Context, c gateway.Conn, m gateway.Message) (ga
 }
 
 // Close implements gateway.Front. API Gateway has no close codes.
-func (f *Front) Close(ctx context.Context, c gateway.Conn, _ gateway.CloseCode, _ string) error {
-	err := f.call(ctx, c, func(a API, id *string) error {
+func (f *Front) Close(ctx context.Context, c gateway.Conn, code gateway.CloseCode, reason string) error {
+	if own, id, err := f.ownFront(ctx, c); err != nil {
+		return fmt.Errorf("failed to close: %w", err)
+	} else if own != nil {
+		return f.closeOwn(ctx, own, id, code, reason)
+	}
+	err := f.call(ctx, c, func(ctx context.Context, a API, id *string) error {
 		_, err := a.DeleteConnection(ctx, &api.DeleteConnectionInput{ConnectionId: id}, once)
 		return err
 	})
@@ -103,8 +131,13 @@ func (f *Front) Close(ctx context.Context, c gateway.Conn, _ gateway.CloseCode, 
 
 // Stat implements gateway.Front.
 func (f *Front) Stat(ctx context.Context, c gateway.Conn) (gateway.Stat, error) {
+	if own, id, err := f.ownFront(ctx, c); err != nil {
+		return gateway.Stat{}, fmt.Errorf("failed to look at a connection: %w", err)
+	} else if own != nil {
+		return f.statOwn(ctx, own, id)
+	}
 	var out *api.GetConnectionOutput
-	err := f.call(ctx, c, func(a API, id *string) (err error) {
+	err := f.call(ctx, c, func(ctx context.Context, a API, id *string) (err error) {
 		out, err = a.GetConnection(ctx, &api.GetConnectionInput{ConnectionId: id}, once)
 		return err
 	})
@@ -120,35 +153,47 @@ func (f *Front) Stat(ctx context.Context, c gateway.Conn) (gateway.Stat, error) 
 // Gone implements gateway.Front: this front knows nothing without asking.
 func (f *Front) Gone(gateway.Conn) bool { return false }
 
-// once turns the client's own retries off: ours know the errors of this API.
-func once(o *api.Options) { o.Retryer = aws.NopRetryer{} }
+// once has the client send a request once, because our own retries know the errors
+// of this API, and hear the answer out: a message that was posted and looks as if
+// it had failed would be posted again.
+func once(o *api.Options) {
+	o.Retryer = aws.NopRetryer{}
+	o.HTTPClient = awshttp.Patient(o.HTTPClient)
+}
 
 // call does one action, again and again while there is hope.
-func (f *Front) call(ctx context.Context, c gateway.Conn, do func(a API, id *string) error) error {
+func (f *Front) call(ctx context.Context, c gateway.Conn, do func(ctx context.Context, a API, id *string) error) error {
+	_, err := f.callFor(ctx, c, f.o.RetryFor, do)
+	return err
+}
+
+// callFor is call with a time of its own for further tries. It reports whether one
+// more might have helped.
+func (f *Front) callFor(ctx context.Context, c gateway.Conn, patience time.Duration, do func(ctx context.Context, a API, id *string) error) (again bool, _ error) {
 	id, endpoint, ok := split(c)
-	if !ok {
-		return gateway.ErrGone // never was a connection of this front
+	if !ok || (f.o.Allowed != nil && !f.o.Allowed(endpoint)) {
+		return false, gateway.ErrGone // never was a connection of this front
 	}
 	client, err := f.client(ctx, endpoint)
 	if err != nil {
-		return err
+		return false, err
 	}
-	end := time.Now().Add(f.o.RetryFor)
+	end := time.Now().Add(patience)
 	if d, ok := ctx.Deadline(); ok && d.Before(end) {
 		end = d
 	}
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		err := do(client, &id)
+		err := f.attempt(ctx, func(ctx context.Context) error { return do(ctx, client, &id) })
 		if err == nil {
-			return nil
+			return false, nil
 		}
 		again, err := classify(err)
 		d := pause - time.Duration(f.o.Random()*float64(pause/2))
 		if !again || time.Now().Add(d).After(end) {
-			return err
+			return again, err
 		}
 		if ctxErr := sleep(ctx, d); ctxErr != nil {
-			return errors.Join(ctxErr, err)
+			return false, errors.Join(ctxErr, err)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 // the record has no id of its own: it is the same whenever this record comes
 // again.
 func (a *Adapter) Handle(ctx context.Context, r *record.Record, id string) error {
-	c, err := a.conn(r.ConnectionID, r.DomainName, r.Stage)
+	c, err := a.conn(r)
 	if err != nil {
 		return fmt.Errorf("failed to read an event: %w", err)
 	}
@@ -38,8 +38,12 @@ func (a *Adapter) frame(ctx context.Context, c gateway.Conn, r *record.Record, i
 	if e.ID == "" {
 		e.ID = id
 	}
-	e.Data, e.Text = decode(text)
-	if r.Binary && e.Text {
+	if r.Callback != "" {
+		e.Data, e.Text = []byte(text), !r.Binary
+		if r.Oversize > 0 {
+			e.Data, e.Oversize, e.Size = nil, true, r.Oversize
+		}
+	} else if e.Data, e.Text = decode(text); r.Binary && e.Text {
 		return errors.New("failed to read a frame: it is said to be base64 and is not")
 	}
 	if size := int64(len(e.Data)); a.o.MaxFrame > 0 && size > a.o.MaxFrame {
@@ -57,7 +61,7 @@ func (a *Adapter) frame(ctx context.Context, c gateway.Conn, r *record.Record, i
 // GiveUp ends the connection of a record that cannot be handled, so that its
 // peer learns that something is missing.
 func (a *Adapter) GiveUp(ctx context.Context, r *record.Record) error {
-	c, err := a.conn(r.ConnectionID, r.DomainName, r.Stage)
+	c, err := a.conn(r)
 	if err != nil || r.Event != record.Message {
 		return err
 	}

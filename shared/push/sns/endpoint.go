@@ -10,8 +10,13 @@ import (
 	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/smithy-go"
 
+	"blindpost/shared/awshttp"
 	"blindpost/shared/push"
 )
+
+// patient has the client hear the answer out: a push that was published and looks
+// as if it had failed would be published again.
+func patient(o *awssns.Options) { o.HTTPClient = awshttp.Patient(o.HTTPClient) }
 
 // delivery is one push on its way.
 type delivery struct {
@@ -36,7 +41,7 @@ func (d *delivery) run(ctx context.Context) error {
 			d.remember(d.key, arn)
 		}
 		d.in.TargetArn = &arn
-		_, err := d.api.Publish(ctx, d.in)
+		_, err := d.api.Publish(ctx, d.in, patient)
 		switch code := codeOf(err); {
 		case err == nil:
 			return nil
@@ -61,7 +66,7 @@ func (d *delivery) run(ctx context.Context) error {
 func (d *delivery) endpoint(ctx context.Context) (string, error) {
 	out, err := d.api.CreatePlatformEndpoint(ctx, &awssns.CreatePlatformEndpointInput{
 		PlatformApplicationArn: &d.app.arn, Token: &d.key.token,
-	})
+	}, patient)
 	if err == nil {
 		if out.EndpointArn == nil || *out.EndpointArn == "" {
 			return "", errors.New("SNS made an endpoint without an ARN")
@@ -84,7 +89,7 @@ func (d *delivery) endpoint(ctx context.Context) (string, error) {
 
 // repair makes an endpoint usable for our token.
 func (d *delivery) repair(ctx context.Context, arn string) error {
-	out, err := d.api.GetEndpointAttributes(ctx, &awssns.GetEndpointAttributesInput{EndpointArn: &arn})
+	out, err := d.api.GetEndpointAttributes(ctx, &awssns.GetEndpointAttributesInput{EndpointArn: &arn}, patient)
 	if codeOf(err) == "NotFound" {
 		return nil // Publish finds out, and it is made anew
 	}
@@ -97,7 +102,7 @@ func (d *delivery) repair(ctx context.Context, arn string) error {
 			return nil
 		}
 		d.forget(d.key)
-		if _, err := d.api.DeleteEndpoint(ctx, &awssns.DeleteEndpointInput{EndpointArn: &arn}); err != nil {
+		if _, err := d.api.DeleteEndpoint(ctx, &awssns.DeleteEndpointInput{EndpointArn: &arn}, patient); err != nil {
 			d.log.WarnContext(ctx, "failed to delete the endpoint of a dead token", "error", describe("DeleteEndpoint", err))
 		}
 		return push.ErrTokenGone
@@ -105,7 +110,7 @@ func (d *delivery) repair(ctx context.Context, arn string) error {
 	_, err = d.api.SetEndpointAttributes(ctx, &awssns.SetEndpointAttributesInput{
 		EndpointArn: &arn,
 		Attributes:  map[string]string{"Token": d.key.token, "Enabled": "true"},
-	})
+	}, patient)
 	switch code := codeOf(err); {
 	case err == nil, code == "NotFound":
 		return nil

@@ -23,8 +23,12 @@ type Message struct {
 	Body string
 	// Group is the message group, "" on a standard queue.
 	Group string
-	// Attempt counts the deliveries from 1.
+	// Attempt counts the deliveries from 1. It counts also those in which the
+	// message was not run, because one before it in its group failed.
 	Attempt int
+	// Last says that the message is put aside if this run fails. It is always false
+	// without ConsumerOptions.MaxAttempts.
+	Last bool
 
 	receipt string
 }
@@ -43,7 +47,9 @@ type ConsumerOptions struct {
 	// MaxAttempts is how often the redrive policy of the queue lets a message be
 	// received. A message that fails its last attempt no longer holds up its
 	// group: SQS counts the messages behind it as received each time too, and
-	// would put them aside with it, although they never ran. 0 means no policy.
+	// would put them aside with it, although they never ran. And a message may have
+	// been received so often only behind others, so that its last delivery is the
+	// first in which it is run: it then has lastRuns runs. 0 means no policy.
 	MaxAttempts int
 	// Margin is how long before the end of the context, which is when Lambda kills
 	// the function, handlers are told to stop, so that there is time to report.
@@ -94,7 +100,7 @@ var errPanic = errors.New("handler panicked")
 // the event source must have ReportBatchItemFailures. Messages of one message
 // group run one after another, and when one fails the rest of its group counts
 // as failed too, without being run: SQS would otherwise deliver the failed one
-// after them. (Not so if it was the last attempt, see MaxAttempts.) All else runs
+// after them. (Not so if it was the last delivery, see MaxAttempts.) All else runs
 // in parallel. A panic is a failure.
 func (c *Consumer) Consume(ctx context.Context, e events.SQSEvent, handle func(context.Context, Message) error) events.SQSEventResponse {
 	run := ctx
@@ -110,11 +116,13 @@ func (c *Consumer) Consume(ctx context.Context, e events.SQSEvent, handle func(c
 	var wg sync.WaitGroup
 	for _, indices := range byGroup(e.Records) {
 		wg.Go(func() {
-			for _, i := range indices {
+			for n, i := range indices {
 				m := messageOf(e.Records[i])
-				err := c.attempt(run, m, handle)
-				failed[i] = err != nil
-				if err != nil && (c.o.MaxAttempts == 0 || m.Attempt < c.o.MaxAttempts) {
+				if c.o.MaxAttempts > 0 && m.Attempt >= c.o.MaxAttempts {
+					failed[i] = c.lastChance(run, m, len(indices)-n, handle) != nil
+					continue
+				}
+				if failed[i] = c.attempt(run, m, handle) != nil; failed[i] {
 					return
 				}
 			}
@@ -212,7 +220,7 @@ func (c *Consumer) postpone(ctx context.Context, failed []Message) {
 		}
 		_, err = client.ChangeMessageVisibilityBatch(ctx, &awssqs.ChangeMessageVisibilityBatchInput{
 			QueueUrl: &c.o.QueueURL, Entries: in,
-		})
+		}, patient)
 	}
 	if err != nil {
 		c.o.Log.WarnContext(ctx, "failed to postpone messages", "messages", len(failed), "error", err)

@@ -52,7 +52,7 @@ func TestConsume(t *testing.T) {
 		{"no groups", "-1 -2 -3", "-2", "-2", map[string]string{"-": "-1 -2 -3"}},
 		{"panic", "a1 a2 b1", "!a1", "a1 a2", map[string]string{"a": "a1", "b": "b1"}},
 		{"exit", "a1 a2 b1", "^a1", "a1 a2", map[string]string{"a": "a1", "b": "b1"}},
-		{"last attempt", "5:a1 5:a2 2:a3 5:b1", "a1 a3", "5:a1 2:a3", map[string]string{"a": "a1 a2 a3", "b": "b1"}},
+		{"last delivery", "5:a1 5:a2 2:a3 5:b1", "a1 a3", "5:a1 2:a3", map[string]string{"a": "a1 a1 a1 a2 a3", "b": "b1"}},
 		{"nothing", "", "", "", map[string]string{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -148,6 +148,55 @@ func TestOutOfTime(t *testing.T) {
 			t.Errorf("reported %v", res.BatchItemFailures)
 		}
 	})
+}
+
+// The messages of a group that are at their last delivery all are run before the
+// function ends, although the first of them hang; and each is told when it is for
+// the last time.
+func TestLastDeliveryIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		start := time.Now()
+		var ran []string
+		c := sqs.NewConsumer(nil, sqs.ConsumerOptions{MaxAttempts: 5})
+		res := c.Consume(ctx, batch("5:a1", "5:a2", "5:a3", "5:a4"), func(ctx context.Context, m sqs.Message) error {
+			ran = append(ran, fmt.Sprintf("%s %v", m.Body, m.Last))
+			switch m.Body {
+			case "a3":
+				return errors.New("failed on purpose")
+			case "a4":
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		want := "a1 false, a1 false, a1 true, a2 false, a2 false, a2 true, a3 false, a3 false, a3 true, a4 false"
+		if got := strings.Join(ran, ", "); got != want {
+			t.Errorf("ran %s", got)
+		}
+		if fmt.Sprint(res.BatchItemFailures) != "[{a1} {a2} {a3}]" {
+			t.Errorf("reported %v", res.BatchItemFailures)
+		}
+		// Two in four parts of 28 s, and two short pauses.
+		if d := time.Since(start); d != 14*time.Second+750*time.Millisecond {
+			t.Errorf("it took %v", d)
+		}
+	})
+}
+
+// Nobody is told that a run is the last one where the queue tries for ever.
+func TestWithoutPolicyNoRunIsTheLast(t *testing.T) {
+	runs := 0
+	sqs.NewConsumer(nil, sqs.ConsumerOptions{}).Consume(t.Context(), batch("500:a1"), func(_ context.Context, m sqs.Message) error {
+		if runs++; m.Last {
+			t.Error("it was told so")
+		}
+		return errors.New("failed on purpose")
+	})
+	if runs != 1 {
+		t.Errorf("%d runs", runs)
+	}
 }
 
 // visibility writes down what is postponed.

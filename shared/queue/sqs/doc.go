@@ -32,7 +32,13 @@
 // # Failure
 //
 // A failed message comes back after a pause that grows with its attempts, and
-// after as many attempts as the redrive policy of the queue says it goes to the
-// dead-letter queue. Its body stays with it there; it holds no content, but for a
-// frame in the ingress queue, which is encrypted end to end.
+// after as many deliveries as the redrive policy of the queue says it goes to the
+// dead-letter queue. SQS counts deliveries and not runs: when one message of a
+// group fails, those behind it in the batch are delivered again too, and have one
+// less to come. So a message at its last delivery no longer holds up its group and
+// is run three times before it is put aside, within what time there is; however
+// often those before it have failed, none is put aside for it. (Only a function
+// that is killed in the middle takes with it whoever was in its batch.) Its body
+// stays with it there; it holds no content, but for a frame in the ingress queue,
+// which is encrypted end to end.
 package sqs

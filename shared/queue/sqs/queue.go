@@ -11,6 +11,7 @@ import (
 
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"blindpost/shared/awshttp"
 	"blindpost/shared/queue"
 )
 
@@ -96,11 +97,15 @@ func (q *Queue) send(ctx context.Context, in *awssqs.SendMessageInput) error {
 	if err != nil {
 		return fmt.Errorf("failed to send a message: %w", err)
 	}
-	if _, err := client.SendMessage(ctx, in); err != nil {
+	if _, err := client.SendMessage(ctx, in, patient); err != nil {
 		return fmt.Errorf("failed to send a message: %w", err)
 	}
 	return nil
 }
+
+// patient has the client hear the answer out: a job that was sent and looks as if
+// it had not been would be sent twice.
+func patient(o *awssqs.Options) { o.HTTPClient = awshttp.Patient(o.HTTPClient) }
 
 // Run makes the handler of messages that are jobs: it gives those that are due to
 // next, and sends the others again.

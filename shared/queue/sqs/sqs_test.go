@@ -1,5 +1,3 @@
-//go:build aws
-
 package sqs_test
 
 import (
@@ -8,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -84,72 +80,6 @@ func TestContract(t *testing.T) {
 	queuetest.RunInBubble(t, func(t *testing.T, s queuetest.Settings) queue.Queue {
 		return open(t, settings{handler: s.Handler, maxAttempts: s.MaxAttempts})
 	})
-}
-
-// A job that was accepted runs at least once and never before its time, whatever
-// SQS repeats and delays; and those of a group in order.
-func TestJobsRunWhateverSQSDoes(t *testing.T) {
-	for seed := range uint64(20) {
-		synctest.Test(t, func(t *testing.T) {
-			rng := rand.New(rand.NewPCG(seed, 2))
-			var mu sync.Mutex
-			ran, due := map[string]int{}, map[string]time.Time{}
-			order := map[string][]string{}
-			inGroup := map[string]int{}
-			s := open(t, settings{
-				seed: seed, maxAttempts: 12, repeat: 0.3, late: 3 * time.Second,
-				handler: func(_ context.Context, j queue.Job) error {
-					mu.Lock()
-					defer mu.Unlock()
-					if time.Now().Before(due[j.Kind]) {
-						t.Errorf("%s ran %v too early", j.Kind, time.Until(due[j.Kind]))
-					}
-					if j.Group != "" && inGroup[j.Group] > 0 {
-						t.Errorf("%s ran beside another job of %s", j.Kind, j.Group)
-					}
-					inGroup[j.Group]++
-					mu.Unlock()
-					time.Sleep(time.Millisecond)
-					mu.Lock()
-					inGroup[j.Group]--
-					if rng.IntN(4) == 0 {
-						return errors.New("failed on purpose")
-					}
-					if ran[j.Kind]++; ran[j.Kind] == 1 {
-						order[j.Group] = append(order[j.Group], j.Kind)
-					}
-					return nil
-				},
-			})
-			want := map[string][]string{}
-			for i := range 60 {
-				j := queue.Job{Kind: fmt.Sprintf("job%02d", i), Body: []byte{byte(i)}}
-				if i%3 != 0 {
-					j.Group = fmt.Sprint("group", i%3)
-					want[j.Group] = append(want[j.Group], j.Kind)
-				} else if i%2 == 0 {
-					j.At = time.Now().Add(time.Duration(rng.IntN(3000)) * time.Second)
-				}
-				mu.Lock()
-				due[j.Kind] = j.At
-				mu.Unlock()
-				if err := s.Send(t.Context(), j); err != nil {
-					t.Fatal(err)
-				}
-			}
-			time.Sleep(2 * time.Hour)
-			mu.Lock()
-			defer mu.Unlock()
-			if len(ran) != 60 {
-				t.Errorf("seed %d: %d of 60 jobs ran; dead: %v %v", seed, len(ran), s.server.Dead(s.standard), s.server.Dead(s.fifo))
-			}
-			for group, kinds := range want {
-				if !slices.Equal(order[group], kinds) {
-					t.Errorf("seed %d: order of %s is %v", seed, group, order[group])
-				}
-			}
-		})
-	}
 }
 
 // Without a FIFO queue jobs of groups still run, at least once.

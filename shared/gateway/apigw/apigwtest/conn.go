@@ -59,7 +59,11 @@ func (e *Emulator) upgrade(w http.ResponseWriter, r *http.Request) {
 	e.wg.Add(1)
 	defer e.wg.Done()
 	e.conns[c.id] = c
+	e.traffic.Connects++
 	e.mu.Unlock()
+	if e.cfg.MaxAge > 0 {
+		defer func() { time.AfterFunc(e.cfg.MaxAge, c.end) }()
+	}
 	ws, err := websocket.Accept(w, r, o)
 	if err != nil {
 		e.forget(c)
@@ -79,6 +83,9 @@ func (e *Emulator) upgrade(w http.ResponseWriter, r *http.Request) {
 func (e *Emulator) forget(c *conn) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.conns[c.id] == c {
+		e.traffic.Open += time.Since(c.at)
+	}
 	delete(e.conns, c.id)
 }
 
@@ -132,6 +139,7 @@ func (c *conn) frames() (code int64, reason string) {
 			_ = c.ws.Close(websocket.StatusUnsupportedData, "")
 			return 1003, ""
 		}
+		c.e.countIn(len(data))
 		c.mu.Lock()
 		c.active = time.Now()
 		open := c.open

@@ -72,6 +72,7 @@ func (e *Emulator) servePost(w http.ResponseWriter, r *http.Request, c *conn) {
 	default:
 		e.mu.Lock()
 		e.posts++
+		e.countOut(len(data))
 		e.mu.Unlock()
 		w.WriteHeader(http.StatusOK)
 	}

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"blindpost/shared/gateway/apigw/record"
 )
@@ -45,6 +46,13 @@ type Config struct {
 	// Binary makes it a front that can carry binary messages: they are base64 only
 	// between it and the functions.
 	Binary bool
+
+	// MaxAge is when a connection is closed, whatever happens on it; API Gateway
+	// has two hours. 0 is never.
+	MaxAge time.Duration
+	// InMemory has no network: peers dial through Client alone, and the whole runs
+	// in a testing/synctest bubble.
+	InMemory bool
 }
 
 // EdgeAddress is the address that the emulated CloudFront comes from.
@@ -61,6 +69,8 @@ type Emulator struct {
 	conns  map[string]*conn
 	ending bool
 	posts  int
+	// traffic leaves out how long the connections in conns have been open.
+	traffic Traffic
 	// fault, if set, answers calls of @connections instead.
 	fault func(method string) int
 }
@@ -70,7 +80,14 @@ type Emulator struct {
 func Start(t testing.TB, cfg Config) *Emulator {
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &Emulator{cfg: cfg, ctx: ctx, conns: make(map[string]*conn)}
-	e.server = httptest.NewTLSServer(http.HandlerFunc(e.serve))
+	e.server = httptest.NewUnstartedServer(http.HandlerFunc(e.serve))
+	if cfg.InMemory {
+		_ = e.server.Listener.Close()
+		network := newPipes()
+		e.server.Listener = network
+		defer func() { e.Client().Transport.(*http.Transport).DialContext = network.dial }()
+	}
+	e.server.StartTLS()
 	t.Cleanup(func() {
 		e.mu.Lock()
 		e.ending = true

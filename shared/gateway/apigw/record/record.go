@@ -40,6 +40,15 @@ type Record struct {
 	// base64. Today it closes a connection that sends one.
 	Binary bool `json:"isBase64Encoded,omitempty"`
 
+	// Callback is set for a connection of a front of our own (package invoke): the
+	// address that takes calls about it. DomainName and Stage are then of no use,
+	// Body is the base64 of the frame's bytes themselves, and Binary says what kind of
+	// frame it was.
+	Callback string `json:"callback,omitempty"`
+	// Oversize, if not 0, is the size of a frame that such a front has not carried,
+	// because it is over its limit.
+	Oversize int64 `json:"oversize,omitempty"`
+
 	// Code and Reason are those of a disconnect.
 	Code   int64  `json:"code,omitempty"`
 	Reason string `json:"reason,omitempty"`

@@ -1,0 +1,26 @@
+package wiring
+
+import (
+	"context"
+
+	"blindpost/shared/gateway/apigw"
+	"blindpost/shared/gateway/callback"
+	"blindpost/shared/secret"
+)
+
+// frontClients makes the clients of our own fronts, which share a secret and the
+// connections of one transport.
+func (a *App) frontClients() func(context.Context, string) (apigw.OwnFront, error) {
+	if len(a.cfg.Fronts) == 0 {
+		return nil
+	}
+	read := secret.File(a.cfg.FrontSecretFile)
+	if arn := a.cfg.FrontSecretARN; arn != "" {
+		read = func(ctx context.Context) (string, error) { return a.b.Secret(ctx, arn) }
+	}
+	words := secret.New(secret.Options{Read: read, Long: true, Now: a.b.Now, Log: a.b.Log})
+	transport := callback.NewTransport()
+	return func(_ context.Context, address string) (apigw.OwnFront, error) {
+		return callback.NewClient(address, words, transport), nil
+	}
+}

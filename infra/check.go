@@ -1,0 +1,168 @@
+//go:build cdk
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	functions "blindpost/functions/settings"
+)
+
+// What API Gateway carries: a message of 128 KB, which is text, so that a frame of
+// bytes is written in base64.
+const (
+	apiMessage = 128 << 10
+	apiFrame   = apiMessage / 4 * 3
+)
+
+// complaints are the contradictions among settings, all of them at once.
+type complaints []error
+
+func (c *complaints) add(format string, args ...any) { *c = append(*c, fmt.Errorf(format, args...)) }
+
+// check is for what no setting can tell alone.
+func (s *settings) check() error {
+	var c complaints
+	s.checkDomain(&c)
+	s.checkBinaryFront(&c)
+	s.checkAlarms(&c)
+	s.checkFunctions(&c)
+	return errors.Join(c...)
+}
+
+func (s *settings) checkDomain(c *complaints) {
+	zone := s.hostedZoneID != ""
+	if zone != (s.hostedZoneName != "") {
+		c.add("blindpost:hosted-zone-id and blindpost:hosted-zone-name belong together")
+	}
+	if s.domain == "" {
+		if s.certificateARN != "" {
+			c.add("blindpost:certificate-arn is of no use without blindpost:domain")
+		}
+		if zone && s.binaryDomain == "" {
+			c.add("blindpost:hosted-zone-id is of no use without blindpost:domain")
+		}
+		return
+	}
+	if zone && !s.inZone(s.domain) {
+		c.add("blindpost:domain is not in blindpost:hosted-zone-name")
+	}
+	switch {
+	case s.edge && !strings.HasPrefix(s.certificateARN, "arn:aws:acm:us-east-1:"):
+		c.add("blindpost:domain with blindpost:edge needs a blindpost:certificate-arn of us-east-1: CloudFront takes no other")
+	case s.certificateARN == "" && !zone:
+		c.add("blindpost:domain needs a blindpost:certificate-arn, or a hosted zone in which a certificate can be validated")
+	}
+}
+
+func (s *settings) inZone(domain string) bool {
+	return domain == s.hostedZoneName || strings.HasSuffix(domain, "."+s.hostedZoneName)
+}
+
+// memories are what Fargate gives to how much of a processor, in MB: the least and
+// the most.
+var memories = map[int][2]int{256: {512, 2_048}, 512: {1_024, 4_096}, 1_024: {2_048, 8_192}, 2_048: {4_096, 16_384}, 4_096: {8_192, 30_720}}
+
+func (s *settings) checkBinaryFront(c *complaints) {
+	if s.aelosPath != "" && s.aelosSecretARN == "" {
+		c.add("blindpost:aelos-path is of no use without blindpost:aelos-secret-arn")
+	}
+	if !s.binaryFront {
+		if s.binaryDomain != "" || s.binaryCertificateARN != "" {
+			c.add("blindpost:binary-domain and blindpost:binary-certificate-arn are of no use without blindpost:binary-front")
+		}
+		if s.aelosSecretARN != "" {
+			c.add("blindpost:aelos-secret-arn needs blindpost:binary-front: Aelos has binary frames, which API Gateway refuses")
+		}
+		return
+	}
+	zone := s.hostedZoneID != ""
+	switch {
+	case s.binaryDomain == "":
+		c.add("blindpost:binary-front needs a blindpost:binary-domain: the functions reach it by that name, over TLS")
+	case s.binaryDomain == s.domain:
+		c.add("blindpost:binary-domain and blindpost:domain lead to different places: they cannot be the same name")
+	case zone && !s.inZone(s.binaryDomain):
+		c.add("blindpost:binary-domain is not in blindpost:hosted-zone-name")
+	case s.binaryCertificateARN == "" && !zone:
+		c.add("blindpost:binary-domain needs a blindpost:binary-certificate-arn, or a hosted zone in which a certificate can be validated")
+	}
+	if m, ok := memories[s.binaryCPU]; !ok || s.binaryMemory < m[0] || s.binaryMemory > m[1] || s.binaryMemory%512 != 0 || (s.binaryMemory != 512 && s.binaryMemory%1_024 != 0) {
+		c.add("blindpost:binary-cpu and blindpost:binary-memory: Fargate has no task of %d and %d MB; it has 256 with 512, 1024 or 2048 MB, 512 with 1024 to 4096, 1024 with 2048 to 8192, 2048 with 4096 to 16384, 4096 with 8192 to 30720",
+			s.binaryCPU, s.binaryMemory)
+	}
+}
+
+func (s *settings) checkAlarms(c *complaints) {
+	if s.alarmEmail != "" && s.alarmTopicARN != "" {
+		c.add("blindpost:alarm-email and blindpost:alarm-topic-arn exclude each other")
+	}
+	if s.alarms == noAlarms && (s.alarmEmail != "" || s.alarmTopicARN != "") {
+		c.add("blindpost:alarm-email and blindpost:alarm-topic-arn are of no use without blindpost:alarms")
+	}
+}
+
+// samples stand for addresses that are not known before the deployment, so that
+// the functions can be asked about all the rest.
+var samples = addresses{
+	table:        "table",
+	ingress:      "https://sqs.eu-central-1.amazonaws.com/123456789012/ingress.fifo",
+	jobs:         "https://sqs.eu-central-1.amazonaws.com/123456789012/jobs",
+	callback:     "https://a1b2c3d4e5.execute-api.eu-central-1.amazonaws.com/" + stageName,
+	originSecret: "arn:aws:secretsmanager:eu-central-1:123456789012:secret:origin-AbCdEf",
+	binarySecret: "arn:aws:secretsmanager:eu-central-1:123456789012:secret:binary-AbCdEf",
+}
+
+// checkFunctions asks the functions themselves, so that what they would refuse at
+// their start is never deployed.
+func (s *settings) checkFunctions(c *complaints) {
+	said := map[string]bool{}
+	for _, name := range functionNames {
+		var environ []string
+		env := s.environment(name, samples)
+		for _, variable := range slices.Sorted(maps.Keys(env)) {
+			environ = append(environ, variable+"="+env[variable])
+		}
+		l, err := functions.Check(name, environ)
+		if err != nil {
+			if text := inKeys(err.Error()); !said[text] {
+				said[text] = true
+				c.add("%s", text)
+			}
+			continue
+		}
+		if name == "connect" {
+			s.checkCarried(c, "max-frame", l.MaxFrame)
+			s.checkCarried(c, "max-live-frame", l.MaxLiveFrame)
+		}
+	}
+}
+
+var variableName = regexp.MustCompile(`BLINDPOST_[A-Z_]+[A-Z]`)
+
+// inKeys says the names of settings as they are given here.
+func inKeys(text string) string {
+	return variableName.ReplaceAllStringFunc(text, func(v string) string {
+		key := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(v, "BLINDPOST_"), "_", "-"))
+		for _, name := range keyNames() {
+			if name == key {
+				return contextPrefix + key
+			}
+		}
+		return v
+	})
+}
+
+// checkCarried refuses what is beyond the front. API Gateway would end the
+// connection of whoever believes in such a limit.
+func (s *settings) checkCarried(c *complaints, key string, bytes int64) {
+	if bytes > apiFrame && !s.binaryFront {
+		c.add("%s%s: API Gateway carries messages of %d KB, which in base64 is a frame of %d bytes (%d KiB): set no more, or have blindpost:binary-front, which carries more",
+			contextPrefix, key, apiMessage>>10, apiFrame, apiFrame>>10)
+	}
+}

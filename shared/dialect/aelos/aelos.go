@@ -1,0 +1,245 @@
+// Package aelos speaks the Aelos relay protocol, versions 1 and 2, on top of the
+// core: admission tokens, the control frames, and payload frames that it forwards
+// by a tag of four bytes. What the comments call "section" is a section of the
+// protocol's specification.
+//
+// # One item decides
+//
+// A boat and its viewers are a group of the core without members: nothing waits
+// for anybody here, so there is no mailbox, and what there is fits into one item,
+// the roster. It holds the boat's connection, each viewer's tag and connection, and
+// what each of them has been told last. Whoever changes the roster does so with a
+// conditional write, and then brings everybody up to date (see settle.go): the
+// others learn from the roster alone, whatever crashed or came twice before.
+//
+// # What holds
+//
+//   - A tag belongs to one connection and is never given to another while anybody
+//     may remember it. So a frame may be late, but it cannot reach the wrong viewer.
+//   - The boat hears of viewers in the order in which they came and went, and of
+//     each at least once; count is always right.
+//   - A viewer hears welcome first, then whether the boat is there, then of every
+//     change of that.
+//   - The relay reads the type and the tag of a payload frame and nothing else.
+//   - Nothing of it outlives the connections that it is about.
+package aelos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/push"
+	"blindpost/shared/queue"
+	"blindpost/shared/relay"
+)
+
+// Path is the endpoint, for both roles. The operator may set one more.
+const Path = "/v1/aelos"
+
+// Partition is the prefix of the partitions of this dialect. They may live in a
+// table that forgets them on restart, when the connections are gone too.
+const Partition = name + "/"
+
+const name = "aelos"
+
+// Roles.
+const (
+	roleBoat   = "boat"
+	roleViewer = "viewer"
+)
+
+// Limits are those of section 2, and rates of our own. See DefaultLimits.
+type Limits struct {
+	// MaxFrame is the largest frame in bytes, as it comes in.
+	MaxFrame int64
+	// MaxViewers is the number of viewers of one boat.
+	MaxViewers int64
+	// HelloTimeout is how long a connection may take to say hello.
+	HelloTimeout time.Duration
+	// Leeway is how far the clock of the token minter may be off.
+	Leeway time.Duration
+	// BoatFrames is the number of frames of one boat a minute, ViewerFrames that of
+	// one viewer, commands apart, and Commands that of its commands; 0: no limit.
+	BoatFrames   int64
+	ViewerFrames int64
+	Commands     int64
+}
+
+// DefaultLimits are the values of section 2. A boat sends a snapshot a second to
+// each of eight viewers, which is 480 a minute.
+func DefaultLimits() Limits {
+	return Limits{
+		MaxFrame:     64 << 10,
+		MaxViewers:   8,
+		HelloTimeout: 5 * time.Second,
+		Leeway:       30 * time.Second,
+		BoatFrames:   1500,
+		ViewerFrames: 120,
+		Commands:     60,
+	}
+}
+
+// Options are what the dialect is made of. Secrets is required.
+type Options struct {
+	Limits Limits
+	// Secrets are those that tokens may be signed with: the one of the minter, and
+	// during a rotation one more; see CheckSecrets.
+	Secrets func(ctx context.Context) ([]string, error)
+	// Path is an endpoint besides the constant Path; "" for none.
+	Path string
+	// Controller is how a token says that a viewer may send commands; the zero value
+	// is DefaultController.
+	Controller Controller
+}
+
+// Dialect is the Aelos protocol.
+type Dialect struct {
+	core       *relay.Relay
+	limits     atomic.Pointer[Limits]
+	secrets    func(context.Context) ([]string, error)
+	path       string
+	controller Controller
+	rates      *rates
+}
+
+var (
+	_ relay.Dialect      = (*Dialect)(nil)
+	_ relay.GroupSweeper = (*Dialect)(nil)
+)
+
+// New makes the dialect on a core. The caller adds it with core.Use.
+func New(core *relay.Relay, o Options) *Dialect {
+	d := &Dialect{core: core, secrets: o.Secrets, path: o.Path, controller: o.Controller, rates: newRates()}
+	if d.controller == (Controller{}) {
+		d.controller = DefaultController
+	}
+	d.limits.Store(&o.Limits)
+	return d
+}
+
+// SetLimits puts new limits in force, at once.
+func (d *Dialect) SetLimits(l Limits) { d.limits.Store(&l) }
+
+func (d *Dialect) lim() *Limits { return d.limits.Load() }
+
+// Name is "aelos".
+func (d *Dialect) Name() string { return name }
+
+// Serves reports whether path is an endpoint.
+func (d *Dialect) Serves(path string) bool { return path == Path || (d.path != "" && path == d.path) }
+
+// CheckPath checks a path for Options.Path.
+func CheckPath(path string) error {
+	switch {
+	case !strings.HasPrefix(path, "/") || path == "/":
+		return fmt.Errorf("%q is no path such as /relay", path)
+	case strings.ContainsAny(path, "?#% "):
+		return fmt.Errorf("%q has more than a path", path)
+	case strings.HasPrefix(path, "/v1/") || path == "/healthz" || path == "/readyz":
+		return fmt.Errorf("%q is or may be taken by something else", path)
+	}
+	return nil
+}
+
+// GroupTTL is not used: there are no members.
+func (d *Dialect) GroupTTL() time.Duration { return 0 }
+
+// Presence is not used: there are no members.
+func (d *Dialect) Presence(string, bool) (relay.Frame, bool) { return relay.Frame{}, false }
+
+// Undelivered is not used: there are no members.
+func (d *Dialect) Undelivered(string) (relay.Frame, bool) { return relay.Frame{}, false }
+
+// Wake is not used: nothing waits.
+func (d *Dialect) Wake(*relay.Member, relay.Frame) (push.Notification, bool) {
+	return push.Notification{}, false
+}
+
+// Jobs of this dialect. Their body is a connection, for the last one a group.
+const (
+	jobHello  = "hello"  // ends a connection that has not said hello in time
+	jobExpiry = "expiry" // ends a connection whose token has expired
+	jobSettle = "settle" // brings everybody up to date, should a handler have died
+)
+
+// Connect lets everybody in: the token comes with hello.
+func (d *Dialect) Connect(ctx context.Context, c *relay.Conn, _ gateway.ConnectEvent) (gateway.ConnectResult, error) {
+	at := c.At.Add(d.lim().HelloTimeout)
+	if err := d.core.Later(ctx, d, jobHello, []byte(c.ID), at); err != nil {
+		return gateway.ConnectResult{}, err
+	}
+	return gateway.ConnectResult{ReadLimit: d.lim().MaxFrame}, nil
+}
+
+// Job runs a job.
+func (d *Dialect) Job(ctx context.Context, j queue.Job) error {
+	kind, ok := strings.CutPrefix(j.Kind, name+".")
+	if ok && kind == jobSettle {
+		return d.settle(ctx, string(j.Body))
+	}
+	c, err := d.core.LoadConn(ctx, gateway.Conn(j.Body))
+	if err != nil || c == nil {
+		return err
+	}
+	p, admitted := privateOf(c)
+	switch {
+	case ok && kind == jobHello:
+		if admitted {
+			return nil
+		}
+		// The limit may have been raised since the job was sent.
+		if at := c.At.Add(d.lim().HelloTimeout); d.core.Now().Before(at) {
+			return d.core.Later(ctx, d, jobHello, j.Body, at)
+		}
+		return d.refuse(ctx, c, "", codeProto, "no hello within the time allowed")
+	case ok && kind == jobExpiry:
+		if !admitted {
+			return nil
+		}
+		if d.core.Now().Before(d.endOf(p.expires)) {
+			return d.endLater(ctx, c.ID, p)
+		}
+		return d.fail(ctx, c, codeAuth, refusedText)
+	default:
+		return fmt.Errorf("job of unknown kind %q", j.Kind)
+	}
+}
+
+// endOf is when a connection ends whose token expires at a time: a token that
+// would no longer let anybody in keeps nobody in either (section 8).
+func (d *Dialect) endOf(expires time.Time) time.Time { return expires.Add(d.lim().Leeway) }
+
+// endLater has a job end a connection. A token for ever is looked at once a day.
+func (d *Dialect) endLater(ctx context.Context, c gateway.Conn, p private) error {
+	at := d.endOf(p.expires)
+	if tomorrow := d.core.Now().Add(24 * time.Hour); tomorrow.Before(at) {
+		at = tomorrow
+	}
+	return d.core.Later(ctx, d, jobExpiry, []byte(c), at)
+}
+
+// Disconnected takes whoever has left out of the roster and tells the others.
+func (d *Dialect) Disconnected(ctx context.Context, c *relay.Conn) error {
+	d.rates.forget(c.ID)
+	p, admitted := privateOf(c)
+	if !admitted {
+		return nil
+	}
+	if p.counted {
+		d.core.Observer().Left(name, p.role)
+	}
+	return d.lost(ctx, p.group, c.ID)
+}
+
+// ignoreGone leaves out that a peer has left: its Disconnect tells.
+func ignoreGone(err error) error {
+	if errors.Is(err, gateway.ErrGone) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,126 @@
+package aelos
+
+import (
+	"context"
+	"errors"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/relay"
+)
+
+// fromBoat handles a frame of a boat.
+func (d *Dialect) fromBoat(ctx context.Context, c *relay.Conn, p private, r *roster, e gateway.FrameEvent) (string, error) {
+	switch {
+	case r.Boat == nil:
+		return kindUnexpected, d.close(ctx, c.ID, gateway.CloseGoingAway, "connection was taken for lost")
+	case r.Boat.Conn != c.ID:
+		return kindUnexpected, d.close(ctx, c.ID, gateway.CloseReplaced, replacedText)
+	}
+	within := d.rates.take(c.ID, d.core.Now(), d.lim().BoatFrames)
+	if e.Text {
+		return d.boatControl(ctx, c, r, e.Data, within)
+	}
+	kind := kindOf(e.Data, true)
+	switch kind {
+	case kindUndecodable:
+		d.drop(dropUndecodable)
+		return kind, nil
+	case kindCommand, kindIdentify:
+		return d.wrongLeg(ctx, c)
+	case kindResult:
+		if p.proto < 2 {
+			return d.wrongLeg(ctx, c)
+		}
+		if !within {
+			return kind, d.tooMany(ctx, c)
+		}
+	}
+	if !within {
+		d.drop(dropRate)
+		return kind, nil
+	}
+	v := r.byTag(tagOf(e.Data))
+	if v == nil {
+		d.drop(dropNotFound)
+		return kind, nil
+	}
+	if kind == kindResult && v.Proto < 2 {
+		d.drop(dropProto)
+		return kind, nil
+	}
+	return kind, d.forward(ctx, r, v, e.Data, kind == kindSnapshot)
+}
+
+func (d *Dialect) boatControl(ctx context.Context, c *relay.Conn, r *roster, data []byte, within bool) (string, error) {
+	m, err := parseControl(data)
+	if err != nil {
+		return d.unreadable(ctx, c)
+	}
+	switch m.t {
+	case typeHs2, typePing, typePong:
+		if !within {
+			return m.t, d.tooMany(ctx, c)
+		}
+	default:
+		return d.wrongLeg(ctx, c)
+	}
+	switch m.t {
+	case typeHs2:
+		return m.t, d.hs2(ctx, r, m)
+	case typePing:
+		return m.t, d.pong(ctx, c)
+	}
+	return m.t, nil
+}
+
+// hs2 routes the answer of a handshake to the viewer that its tag names.
+func (d *Dialect) hs2(ctx context.Context, r *roster, m control) error {
+	t, err := parseTag(m.vs)
+	if err != nil {
+		d.drop(dropUndecodable)
+		return nil
+	}
+	v := r.byTag(t)
+	if v == nil {
+		d.drop(dropNotFound)
+		return nil
+	}
+	err = d.post(ctx, v.Conn, hs2Frame{T: typeHs2, VS: m.vs, E: m.e, S: m.s})
+	if errors.Is(err, gateway.ErrGone) {
+		return d.viewerLost(ctx, r, v)
+	}
+	return err
+}
+
+// forward sends a frame of the boat to a viewer, without the tag. A snapshot that
+// cannot be sent now is dropped: there will be another one in a second.
+func (d *Dialect) forward(ctx context.Context, r *roster, v *viewer, data []byte, snapshot bool) error {
+	var outcome gateway.Outcome
+	err := withoutTag(data, func(b []byte) (err error) {
+		outcome, err = d.core.Front().Post(ctx, v.Conn, gateway.Message{Data: b, Droppable: snapshot})
+		return err
+	})
+	switch {
+	case errors.Is(err, gateway.ErrGone):
+		return d.viewerLost(ctx, r, v)
+	case errors.Is(err, gateway.ErrTooLarge):
+		d.drop(dropTooLarge)
+		return nil
+	case err != nil && snapshot:
+		d.drop(dropLost)
+		return nil
+	case err != nil:
+		return err
+	case outcome == gateway.Dropped:
+		d.drop(dropSlow)
+		return nil
+	}
+	d.core.Observer().Message(relay.ClassLive, relay.Delivered)
+	return nil
+}
+
+// viewerLost is called when a post has found out that a viewer is gone.
+func (d *Dialect) viewerLost(ctx context.Context, r *roster, v *viewer) error {
+	d.drop(dropLost)
+	return d.lost(ctx, r.group, v.Conn)
+}

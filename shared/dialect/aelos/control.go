@@ -1,0 +1,140 @@
+package aelos
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"blindpost/shared/relay"
+)
+
+// Types of control frames (section 3).
+const (
+	typeHello      = "hello"
+	typeWelcome    = "welcome"
+	typeError      = "error"
+	typeViewers    = "viewers"
+	typeBoatStatus = "boat-status"
+	typeHs1        = "hs1"
+	typeHs2        = "hs2"
+	typeRelay      = "result"
+	typePing       = "ping"
+	typePong       = "pong"
+)
+
+// control is a control frame from a peer. Only the fields of its type are set.
+type control struct {
+	t     string
+	proto int
+	role  string
+	token string
+	vs    string
+	e     string
+	s     string
+}
+
+var errControl = errors.New("control frame is malformed")
+
+// parseControl reads a control frame that a peer may send to a relay. Of the others
+// it reads only the type: they are on the wrong leg. Names of fields are exact;
+// unknown ones are ignored, so that a later version may add some.
+func parseControl(data []byte) (control, error) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(data, &fields) != nil || fields == nil {
+		return control{}, errControl
+	}
+	var c control
+	var err error
+	str := func(name string) (v string) {
+		raw := fields[name]
+		if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &v) != nil {
+			err = errControl
+		}
+		return v
+	}
+	c.t = str("t")
+	if err != nil {
+		return control{}, err
+	}
+	switch c.t {
+	case typeHello:
+		c.role, c.token = str("role"), str("token")
+		var n float64
+		if json.Unmarshal(fields["proto"], &n) != nil {
+			return control{}, errControl
+		}
+		if n == 1 || n == 2 {
+			c.proto = int(n)
+		}
+	case typeHs1:
+		// vs is ours to say, so it is no matter what stands there.
+		c.e = str("e")
+	case typeHs2:
+		c.vs, c.e, c.s = str("vs"), str("e"), str("s")
+	case typeWelcome, typeError, typeViewers, typeBoatStatus, typeRelay, typePing, typePong:
+	default:
+		return control{}, errControl
+	}
+	if err != nil {
+		return control{}, err
+	}
+	return c, nil
+}
+
+// Control frames of the relay.
+
+type welcomeFrame struct {
+	T     string `json:"t"`
+	Proto int    `json:"proto"`
+}
+
+type errorFrame struct {
+	T    string `json:"t"`
+	Code string `json:"code"`
+	Msg  string `json:"msg,omitempty"`
+}
+
+type viewersFrame struct {
+	T      string   `json:"t"`
+	Count  int      `json:"count"`
+	Attach []string `json:"attach,omitempty"`
+	Detach []string `json:"detach,omitempty"`
+}
+
+type boatStatusFrame struct {
+	T      string `json:"t"`
+	Online bool   `json:"online"`
+}
+
+type hs1Frame struct {
+	T  string `json:"t"`
+	VS string `json:"vs"`
+	E  string `json:"e"`
+}
+
+type hs2Frame struct {
+	T  string `json:"t"`
+	VS string `json:"vs"`
+	E  string `json:"e"`
+	S  string `json:"s"`
+}
+
+type resultFrame struct {
+	T          string `json:"t"`
+	ID         int    `json:"id"`
+	StatusCode int    `json:"statusCode"`
+	Message    string `json:"message"`
+}
+
+type pongFrame struct {
+	T string `json:"t"`
+}
+
+// encode makes a text frame.
+func encode(v any) (relay.Frame, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return relay.Frame{}, fmt.Errorf("failed to encode a frame: %w", err)
+	}
+	return relay.Frame{Data: b, Text: true}, nil
+}

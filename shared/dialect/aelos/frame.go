@@ -1,0 +1,60 @@
+package aelos
+
+import (
+	"context"
+	"time"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/relay"
+)
+
+// Frame handles one frame.
+func (d *Dialect) Frame(ctx context.Context, c *relay.Conn, e gateway.FrameEvent) (gateway.FrameResult, error) {
+	start := time.Now()
+	kind, err := d.frame(ctx, c, e)
+	d.core.Observer().Frame(name, kind, time.Since(start))
+	// The limit with every frame: it may have been changed.
+	return gateway.FrameResult{ReadLimit: d.lim().MaxFrame}, err
+}
+
+func (d *Dialect) frame(ctx context.Context, c *relay.Conn, e gateway.FrameEvent) (string, error) {
+	p, admitted := privateOf(c)
+	if !admitted || (e.ID != "" && e.ID == p.hello) {
+		return typeHello, d.hello(ctx, c, e)
+	}
+	if e.Oversize || int64(len(e.Data)) > d.lim().MaxFrame {
+		d.drop(dropTooLarge)
+		return kindOversize, d.failWith(ctx, c, codeLimit, "the frame is larger than allowed", gateway.CloseTooLarge)
+	}
+	if !d.core.Now().Before(d.endOf(p.expires)) {
+		return kindUnexpected, d.fail(ctx, c, codeAuth, refusedText)
+	}
+	r, err := d.load(ctx, p.group)
+	if err != nil {
+		return kindUnexpected, err
+	}
+	if p.role == roleBoat {
+		return d.fromBoat(ctx, c, p, r, e)
+	}
+	return d.fromViewer(ctx, c, p, r, e)
+}
+
+// wrongLeg answers a frame that its sender must not send (section 3).
+func (d *Dialect) wrongLeg(ctx context.Context, c *relay.Conn) (string, error) {
+	return kindUnexpected, d.fail(ctx, c, codeProto, "this frame is not for you to send")
+}
+
+// unreadable answers a control frame that cannot be read.
+func (d *Dialect) unreadable(ctx context.Context, c *relay.Conn) (string, error) {
+	return kindUndecodable, d.fail(ctx, c, codeProto, "the frame cannot be read")
+}
+
+// tooMany answers a peer that is over its rate with what must not be dropped.
+func (d *Dialect) tooMany(ctx context.Context, c *relay.Conn) error {
+	return d.fail(ctx, c, codeLimit, "too many frames on this connection")
+}
+
+// pong answers a ping.
+func (d *Dialect) pong(ctx context.Context, c *relay.Conn) error {
+	return d.reply(ctx, c, pongFrame{T: typePong})
+}

@@ -1,0 +1,166 @@
+package aelos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/relay"
+)
+
+// hello admits a peer by its first frame. If a front delivers that again, it ends as
+// the first time would have.
+func (d *Dialect) hello(ctx context.Context, c *relay.Conn, e gateway.FrameEvent) error {
+	if e.Oversize || int64(len(e.Data)) > d.lim().MaxFrame {
+		d.core.Observer().Authenticated(name, "", codeLimit)
+		return d.failWith(ctx, c, codeLimit, "the frame is larger than allowed", gateway.CloseTooLarge)
+	}
+	if d.core.Now().Sub(c.At) >= d.lim().HelloTimeout && c.Private == nil {
+		return d.refuse(ctx, c, "", codeProto, "no hello within the time allowed")
+	}
+	if !e.Text {
+		return d.refuse(ctx, c, "", codeProto, "the first frame is hello")
+	}
+	m, err := parseControl(e.Data)
+	switch {
+	case err != nil:
+		return d.refuse(ctx, c, "", codeProto, "the frame cannot be read")
+	case m.t != typeHello:
+		return d.refuse(ctx, c, "", codeProto, "the first frame is hello")
+	case m.role != roleBoat && m.role != roleViewer:
+		return d.refuse(ctx, c, "", codeProto, "there is no such role")
+	case m.proto == 0:
+		return d.refuse(ctx, c, m.role, codeProto, "the relay speaks versions 1 and 2")
+	}
+	a, err := d.admit(ctx, m.role, m.token)
+	if errors.Is(err, errRefused) {
+		return d.refuse(ctx, c, m.role, codeAuth, refusedText)
+	}
+	if err != nil {
+		return err
+	}
+	before, again := privateOf(c)
+	p := private{
+		role: m.role, proto: m.proto, group: a.group, ctl: a.ctl, expires: a.expires,
+		hello: e.ID, counted: before.counted,
+	}
+	// The record comes first: should we die after the next step, the disconnect finds
+	// whom to take out.
+	if err := d.savePrivate(ctx, c, p); err != nil {
+		return err
+	}
+	if err := d.endLater(ctx, c.ID, p); err != nil {
+		return err
+	}
+	if err := d.settleLater(ctx, p.group, d.core.Now().Add(lookAgain)); err != nil {
+		return err
+	}
+	if p.role == roleBoat {
+		err = d.attachBoat(ctx, c, p, again)
+	} else {
+		err = d.attachViewer(ctx, c, p)
+	}
+	return err
+}
+
+func (d *Dialect) savePrivate(ctx context.Context, c *relay.Conn, p private) error {
+	if err := p.put(c); err != nil {
+		return fmt.Errorf("failed to encode the record of a connection: %w", err)
+	}
+	return d.core.SaveConn(ctx, c)
+}
+
+// attached counts a peer that is in the roster, once all it has to hear is posted.
+func (d *Dialect) attached(ctx context.Context, c *relay.Conn, p private) error {
+	if err := d.settleFor(ctx, p.group, c.ID); err != nil || p.counted {
+		return err
+	}
+	d.core.Observer().Authenticated(name, p.role, "ok")
+	d.core.Observer().Joined(name, p.role)
+	p.counted = true
+	return d.savePrivate(ctx, c, p)
+}
+
+// attachBoat makes this the connection of its boat. The viewers do not hear of it if
+// the boat had another one.
+func (d *Dialect) attachBoat(ctx context.Context, c *relay.Conn, p private, again bool) error {
+	var before gateway.Conn
+	_, _, err := d.change(ctx, p.group, func(r *roster) bool {
+		before = ""
+		if r.Boat != nil {
+			before = r.Boat.Conn
+		}
+		if before == c.ID || (before != "" && again) {
+			return false
+		}
+		r.Boat = &boat{Conn: c.ID, Proto: p.proto}
+		return true
+	})
+	switch {
+	case err != nil:
+		return err
+	case before == c.ID:
+	case before != "" && again:
+		// Admitted before, and replaced since.
+		return d.close(ctx, c.ID, gateway.CloseReplaced, replacedText)
+	case before != "":
+		if err := d.close(ctx, before, gateway.CloseReplaced, replacedText); err != nil {
+			// Its next frame finds it replaced.
+			d.core.Log().WarnContext(ctx, "failed to close a replaced connection", "conn", before, "error", err)
+		}
+	}
+	return d.attached(ctx, c, p)
+}
+
+const replacedText = "replaced by a newer connection"
+
+// attachViewer gives a viewer a tag.
+func (d *Dialect) attachViewer(ctx context.Context, c *relay.Conn, p private) error {
+	full, err := d.addViewer(ctx, c, p)
+	if err == nil && full {
+		// Some of them may be gone without having said so.
+		if err = d.prune(ctx, p.group); err == nil {
+			full, err = d.addViewer(ctx, c, p)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if full {
+		return d.refuse(ctx, c, p.role, codeLimit, "the boat has as many viewers as it may")
+	}
+	return d.attached(ctx, c, p)
+}
+
+func (d *Dialect) addViewer(ctx context.Context, c *relay.Conn, p private) (full bool, err error) {
+	var failed error
+	_, _, err = d.change(ctx, p.group, func(r *roster) bool {
+		if full = false; r.byConn(c.ID) != nil {
+			return false
+		}
+		if full = int64(len(r.Viewers)) >= d.lim().MaxViewers; full {
+			return false
+		}
+		var t tag
+		if t, failed = d.newTag(r); failed != nil {
+			return false
+		}
+		r.Viewers = append(r.Viewers, viewer{Tag: t, Conn: c.ID, Proto: p.proto})
+		return true
+	})
+	return full, errors.Join(err, failed)
+}
+
+// newTag makes a tag that nobody remembers.
+func (d *Dialect) newTag(r *roster) (tag, error) {
+	for {
+		var t tag
+		if err := d.core.Random(t[:]); err != nil {
+			return tag{}, err
+		}
+		if r.free(t) {
+			return t, nil
+		}
+	}
+}

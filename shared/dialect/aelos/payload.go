@@ -1,0 +1,116 @@
+package aelos
+
+import (
+	"encoding/hex"
+	"errors"
+	"sync"
+)
+
+// Types of payload frames (section 4).
+const (
+	typeSnapshot = 0x01 // boat to viewer
+	typeCommand  = 0x02 // viewer to boat
+	typeResult   = 0x03 // boat to viewer
+	typeIdentify = 0x04 // viewer to boat
+)
+
+const (
+	tagSize     = 4
+	counterSize = 8
+	// A frame on the boat's leg begins with type, tag and counter, on the viewer's
+	// with type and counter. What follows is ciphertext and not looked at.
+	minTagged   = 1 + tagSize + counterSize
+	minUntagged = 1 + counterSize
+)
+
+// tag names an attachment of a viewer.
+type tag [tagSize]byte
+
+func (t tag) String() string { return hex.EncodeToString(t[:]) }
+
+var errTag = errors.New("tag is not eight lowercase hex digits")
+
+// MarshalText and UnmarshalText are for the roster.
+func (t tag) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+func (t *tag) UnmarshalText(b []byte) (err error) {
+	*t, err = parseTag(string(b))
+	return err
+}
+
+// parseTag reads the form that tags have in JSON.
+func parseTag(s string) (tag, error) {
+	var t tag
+	if len(s) != 2*tagSize {
+		return t, errTag
+	}
+	for i := range len(s) {
+		if c := s[i]; !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f') {
+			return t, errTag
+		}
+	}
+	if _, err := hex.Decode(t[:], []byte(s)); err != nil {
+		return tag{}, errTag
+	}
+	return t, nil
+}
+
+// Kinds of frames, as they are counted.
+const (
+	kindSnapshot    = "snapshot"
+	kindCommand     = "command"
+	kindResult      = "result"
+	kindIdentify    = "identify"
+	kindUndecodable = "undecodable"
+	kindUnexpected  = "unexpected"
+	kindOversize    = "oversize"
+)
+
+// kindOf names the type of a payload frame, if it is long enough for its leg.
+func kindOf(b []byte, tagged bool) string {
+	least := minUntagged
+	if tagged {
+		least = minTagged
+	}
+	if len(b) < least {
+		return kindUndecodable
+	}
+	switch b[0] {
+	case typeSnapshot:
+		return kindSnapshot
+	case typeCommand:
+		return kindCommand
+	case typeResult:
+		return kindResult
+	case typeIdentify:
+		return kindIdentify
+	}
+	return kindUndecodable
+}
+
+// tagOf is the tag of a frame on the boat's leg.
+func tagOf(b []byte) tag { return tag(b[1 : 1+tagSize]) }
+
+// withoutTag calls f with the frame as it is on the viewer's leg. It moves the type
+// to where the tag ends and back again afterwards, so that nothing is copied.
+func withoutTag(b []byte, f func([]byte) error) error {
+	last := b[tagSize]
+	b[tagSize] = b[0]
+	defer func() { b[tagSize] = last }()
+	return f(b[tagSize:])
+}
+
+// spliced are the buffers of withTag. They are few: commands are rare.
+var spliced = sync.Pool{New: func() any { return new([]byte) }}
+
+// withTag calls f with the frame as it is on the boat's leg.
+func withTag(t tag, b []byte, f func([]byte) error) error {
+	buf, _ := spliced.Get().(*[]byte)
+	out := append((*buf)[:0], b[0])
+	out = append(out, t[:]...)
+	out = append(out, b[1:]...)
+	err := f(out)
+	*buf = out
+	spliced.Put(buf)
+	return err
+}

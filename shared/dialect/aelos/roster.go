@@ -1,0 +1,244 @@
+package aelos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/relay"
+	"blindpost/shared/table"
+)
+
+// roster is the item that decides about a boat and its viewers.
+type roster struct {
+	Boat    *boat    `json:"b,omitempty"`
+	Viewers []viewer `json:"v,omitempty"`
+	// Told are the tags that the boat has been told of and not told to forget, by
+	// whatever connection.
+	Told  []tag  `json:"t,omitempty"`
+	Lease *lease `json:"l,omitempty"`
+
+	group   string
+	version string // of the item as it was read; "" if there was none
+}
+
+// boat is the connection of the boat.
+type boat struct {
+	Conn  gateway.Conn `json:"c"`
+	Proto int          `json:"p"`
+	// Welcome and Listed say that it has been posted its welcome and, after it, the
+	// list of viewers.
+	Welcome bool `json:"w,omitempty"`
+	Listed  bool `json:"l,omitempty"`
+}
+
+// viewer is one attachment.
+type viewer struct {
+	Tag   tag          `json:"t"`
+	Conn  gateway.Conn `json:"c"`
+	Proto int          `json:"p"`
+	Said  said         `json:"s,omitempty"`
+}
+
+// said is what a viewer has been told about the boat.
+type said int8
+
+const (
+	saidNothing said = iota // not even welcome
+	saidOffline
+	saidOnline
+	// saidUnsure: an old word may have come after a newer one.
+	saidUnsure
+)
+
+// status is what viewers ought to be told.
+func (r *roster) status() said {
+	if r.Boat != nil {
+		return saidOnline
+	}
+	return saidOffline
+}
+
+// empty says that there is nobody left.
+func (r *roster) empty() bool { return r.Boat == nil && len(r.Viewers) == 0 }
+
+// byConn finds a viewer, nil if there is none.
+func (r *roster) byConn(c gateway.Conn) *viewer {
+	for i := range r.Viewers {
+		if r.Viewers[i].Conn == c {
+			return &r.Viewers[i]
+		}
+	}
+	return nil
+}
+
+func (r *roster) byTag(t tag) *viewer {
+	for i := range r.Viewers {
+		if r.Viewers[i].Tag == t {
+			return &r.Viewers[i]
+		}
+	}
+	return nil
+}
+
+// remove takes a connection out, whoever it is.
+func (r *roster) remove(c gateway.Conn) bool {
+	changed := false
+	if r.Boat != nil && r.Boat.Conn == c {
+		r.Boat, changed = nil, true
+	}
+	n := len(r.Viewers)
+	r.Viewers = slices.DeleteFunc(r.Viewers, func(v viewer) bool { return v.Conn == c })
+	return changed || len(r.Viewers) != n
+}
+
+// free reports whether nobody remembers a tag.
+func (r *roster) free(t tag) bool { return r.byTag(t) == nil && !slices.Contains(r.Told, t) }
+
+// conns are all connections.
+func (r *roster) conns() []gateway.Conn {
+	var all []gateway.Conn
+	if r.Boat != nil {
+		all = append(all, r.Boat.Conn)
+	}
+	for i := range r.Viewers {
+		all = append(all, r.Viewers[i].Conn)
+	}
+	return all
+}
+
+func rosterKey(group string) table.Key { return table.Key{Partition: group, Sort: "roster"} }
+
+// load reads the roster of a group; an empty one if there is none.
+func (d *Dialect) load(ctx context.Context, group string) (*roster, error) {
+	it, err := d.core.Table().Get(ctx, rosterKey(group))
+	if errors.Is(err, table.ErrNotFound) {
+		return &roster{group: group}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("failed to read a roster: %w", err)
+	}
+	r := &roster{}
+	if err := json.Unmarshal(it.Attrs["r"].Raw(), r); err != nil {
+		return nil, fmt.Errorf("failed to decode a roster: %w", err)
+	}
+	r.group, r.version = group, it.Attrs["v"].Str()
+	return r, nil
+}
+
+// store writes a roster on condition that nobody else has since it was read;
+// otherwise the error is table.ErrCondition.
+func (d *Dialect) store(ctx context.Context, r *roster) error {
+	op := table.Op{Action: table.Put, Key: rosterKey(r.group), Conds: []table.Cond{table.IfAbsent()}}
+	if r.version != "" {
+		op.Conds = []table.Cond{table.IfEqual("v", table.String(r.version))}
+	}
+	if r.empty() {
+		if r.version == "" {
+			return nil
+		}
+		op.Action = table.Delete
+		_, err := d.core.Table().Write(ctx, op)
+		return err
+	}
+	body, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("failed to encode a roster: %w", err)
+	}
+	version := d.core.NewID() // and no number: a roster may be deleted and come again
+	op.Set = table.Attrs{"v": table.String(version), "r": table.Bytes(body)}
+	ttl := d.core.ConnRecordTTL()
+	if ttl > 0 {
+		op.Expires = d.core.Now().Add(ttl)
+	}
+	if ttl > 0 && r.version == "" {
+		// A front that may fail to report the end of a connection: look now and then.
+		err = d.core.Table().Transact(ctx, []table.Op{op, relay.DueOp(d.core.Now().Add(sweepEvery), r.group)})
+	} else {
+		_, err = d.core.Table().Write(ctx, op)
+	}
+	if err == nil {
+		r.version = version
+	}
+	return err
+}
+
+// maxTries bounds how often a change is tried again because another handler came
+// first.
+const maxTries = 64
+
+// change does f to the roster of a group, as often as it takes; f reports whether it
+// has changed anything. It returns the roster as it then is.
+func (d *Dialect) change(ctx context.Context, group string, f func(*roster) bool) (*roster, bool, error) {
+	for range maxTries {
+		r, err := d.load(ctx, group)
+		if err != nil || !f(r) {
+			return r, false, err
+		}
+		err = d.store(ctx, r)
+		if err == nil {
+			return r, true, nil
+		}
+		if !errors.Is(err, table.ErrCondition) {
+			return nil, false, fmt.Errorf("failed to write a roster: %w", err)
+		}
+	}
+	return nil, false, fmt.Errorf("failed to write a roster: %w", table.ErrBusy)
+}
+
+// lost takes a connection out of the roster, if it is there, and tells the others.
+func (d *Dialect) lost(ctx context.Context, group string, c gateway.Conn) error {
+	r, err := d.load(ctx, group)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(r.conns(), c) {
+		if err := d.settleLater(ctx, group, d.core.Now().Add(lookAgain)); err != nil {
+			return err
+		}
+		if _, _, err := d.change(ctx, group, func(r *roster) bool { return r.remove(c) }); err != nil {
+			return err
+		}
+	}
+	return d.settleOthers(ctx, group)
+}
+
+// sweepEvery is how often connections are looked at whose end may go unreported.
+const sweepEvery = 10 * time.Minute
+
+// SweepGroup takes out whose connection is no more though nobody has said so.
+func (d *Dialect) SweepGroup(ctx context.Context, group string) (time.Time, error) {
+	if err := d.prune(ctx, group); err != nil {
+		return time.Time{}, err
+	}
+	if err := d.settle(ctx, group); err != nil {
+		return time.Time{}, err
+	}
+	// Written again, so that it does not expire under connections that go on.
+	r, _, err := d.change(ctx, group, func(r *roster) bool { return !r.empty() })
+	if err != nil || r.empty() {
+		return time.Time{}, err
+	}
+	return d.core.Now().Add(sweepEvery), nil
+}
+
+// prune takes out the connections that the front says are gone.
+func (d *Dialect) prune(ctx context.Context, group string) error {
+	r, err := d.load(ctx, group)
+	if err != nil {
+		return err
+	}
+	for _, c := range r.conns() {
+		if _, err := d.core.Front().Stat(ctx, c); !errors.Is(err, gateway.ErrGone) {
+			continue // alive, or we cannot tell
+		}
+		if err := d.lost(ctx, group, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

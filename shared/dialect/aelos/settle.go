@@ -1,0 +1,317 @@
+package aelos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/table"
+)
+
+// How everybody is brought up to date. The roster says what each connection ought
+// to know and what it has been told; whatever differs is posted, in one order, by
+// one handler at a time: it holds a lease, which stands in the roster as well. The
+// others wait for it, because it tells what they have changed too. Should it die,
+// the lease runs out and the next one tells everything again that was not noted as
+// told. Should it be so slow that the lease runs out under it, its words may come
+// after those of the next one; it notices that, and has the whole truth told again.
+
+// lease is the right to tell.
+type lease struct {
+	ID    string `json:"i"`
+	Until int64  `json:"u"` // milliseconds
+}
+
+const (
+	leaseTime = 15 * time.Second
+	// leaseMargin is how long before its end nothing more is posted: longer than a
+	// post goes on trying.
+	leaseMargin = 5 * time.Second
+	// lookAgain is when somebody looks whether a handler has died before it had told
+	// what it had changed.
+	lookAgain = leaseTime + 5*time.Second
+	// settleWait is how long to wait for somebody else's lease.
+	settleWait = leaseTime + time.Second
+)
+
+// settled says that nobody has to be told anything.
+func (r *roster) settled() bool {
+	for i := range r.Viewers {
+		if r.Viewers[i].Said != r.status() {
+			return false
+		}
+	}
+	if r.Boat == nil {
+		return true
+	}
+	attach, detach := r.deltas(r.known())
+	return r.Boat.Welcome && r.Boat.Listed && len(attach) == 0 && len(detach) == 0
+}
+
+// known are the tags of the viewers that have been welcomed. The others do not exist
+// for the boat yet: it might speak before we do.
+func (r *roster) known() []tag {
+	tags := make([]tag, 0, len(r.Viewers))
+	for i := range r.Viewers {
+		if r.Viewers[i].Said != saidNothing {
+			tags = append(tags, r.Viewers[i].Tag)
+		}
+	}
+	return tags
+}
+
+// deltas are what the boat has to be told. A new connection is told of all viewers:
+// it may be a new process, or one that still has their keys.
+func (r *roster) deltas(known []tag) (attach, detach []tag) {
+	for _, t := range known {
+		if !r.Boat.Listed || !slices.Contains(r.Told, t) {
+			attach = append(attach, t)
+		}
+	}
+	for _, t := range r.Told {
+		if !slices.Contains(known, t) {
+			detach = append(detach, t)
+		}
+	}
+	return attach, detach
+}
+
+// postError says that some connections could not be told; they will be.
+type postError struct {
+	conns []gateway.Conn
+	err   error
+}
+
+func (e *postError) Error() string { return "failed to bring a peer up to date: " + e.err.Error() }
+func (e *postError) Unwrap() error { return e.err }
+
+// settle returns when everybody has been told what was in the roster when it was
+// called. A *postError means that this failed for some.
+func (d *Dialect) settle(ctx context.Context, group string) error {
+	// Within the process nobody has to wait for a lease.
+	release, err := d.core.Hold(ctx, group, "")
+	if err != nil {
+		return err
+	}
+	defer release()
+	deadline := d.core.Now().Add(settleWait)
+	for pause := 5 * time.Millisecond; ; {
+		r, free, err := d.lend(ctx, group)
+		if err != nil || r == nil {
+			return err
+		}
+		if !free {
+			if !d.core.Now().Before(deadline) {
+				return fmt.Errorf("failed to bring the peers of a boat up to date: %w", table.ErrBusy)
+			}
+			if err := sleep(ctx, pause); err != nil {
+				return err
+			}
+			pause = min(2*pause, 250*time.Millisecond)
+			continue
+		}
+		news := d.tell(ctx, r)
+		if err := d.note(ctx, r, news); err != nil {
+			return err
+		}
+		if news.failed != nil {
+			return news.failed
+		}
+	}
+}
+
+// lend takes the lease. It returns nil if there is nothing to tell, and false if
+// somebody else has it.
+func (d *Dialect) lend(ctx context.Context, group string) (*roster, bool, error) {
+	free := false
+	r, _, err := d.change(ctx, group, func(r *roster) bool {
+		now := d.core.Now()
+		free = r.Lease == nil || now.UnixMilli() >= r.Lease.Until || r.Lease.Until > now.Add(2*leaseTime).UnixMilli()
+		if r.settled() || !free {
+			return false
+		}
+		r.Lease = &lease{ID: d.core.NewID(), Until: now.Add(leaseTime).UnixMilli()}
+		return true
+	})
+	if err != nil || r.settled() {
+		return nil, false, err
+	}
+	return r, free, nil
+}
+
+// news is what has been told.
+type news struct {
+	viewers map[gateway.Conn]said
+	gone    []gateway.Conn
+	boat    gateway.Conn // "" if it was not told
+	tags    []tag        // that it knows now
+	failed  *postError
+}
+
+func (n *news) failedFor(c gateway.Conn, err error) {
+	if errors.Is(err, gateway.ErrGone) {
+		n.gone = append(n.gone, c)
+		return
+	}
+	if n.failed == nil {
+		n.failed = &postError{}
+	}
+	n.failed.conns = append(n.failed.conns, c)
+	n.failed.err = errors.Join(n.failed.err, err)
+}
+
+// tell posts what has to be told according to r, viewers first: the boat may speak
+// to them as soon as it knows of them.
+func (d *Dialect) tell(ctx context.Context, r *roster) *news {
+	n := &news{viewers: make(map[gateway.Conn]said)}
+	var known []tag
+	for i := range r.Viewers {
+		v := &r.Viewers[i]
+		if v.Said != r.status() {
+			if d.late(r) {
+				return n
+			}
+			if err := d.tellViewer(ctx, v, r.status()); err != nil {
+				n.failedFor(v.Conn, err)
+				if v.Said == saidNothing || slices.Contains(n.gone, v.Conn) {
+					continue
+				}
+			} else {
+				n.viewers[v.Conn] = r.status()
+			}
+		}
+		known = append(known, v.Tag)
+	}
+	if r.Boat == nil || d.late(r) {
+		return n
+	}
+	if err := d.tellBoat(ctx, r, known); err != nil {
+		n.failedFor(r.Boat.Conn, err)
+		return n
+	}
+	n.boat, n.tags = r.Boat.Conn, known
+	return n
+}
+
+// late says that the lease may end under the next post.
+func (d *Dialect) late(r *roster) bool {
+	return d.core.Now().Add(leaseMargin).UnixMilli() >= r.Lease.Until
+}
+
+func (d *Dialect) tellViewer(ctx context.Context, v *viewer, now said) error {
+	if v.Said == saidNothing {
+		if err := d.post(ctx, v.Conn, welcomeFrame{T: typeWelcome, Proto: v.Proto}); err != nil {
+			return err
+		}
+	}
+	return d.post(ctx, v.Conn, boatStatusFrame{T: typeBoatStatus, Online: now == saidOnline})
+}
+
+func (d *Dialect) tellBoat(ctx context.Context, r *roster, known []tag) error {
+	attach, detach := r.deltas(known)
+	if r.Boat.Listed && len(attach) == 0 && len(detach) == 0 {
+		return nil
+	}
+	if !r.Boat.Welcome {
+		if err := d.post(ctx, r.Boat.Conn, welcomeFrame{T: typeWelcome, Proto: r.Boat.Proto}); err != nil {
+			return err
+		}
+	}
+	return d.post(ctx, r.Boat.Conn, viewersFrame{
+		T: typeViewers, Count: len(known), Attach: texts(attach), Detach: texts(detach),
+	})
+}
+
+func texts(tags []tag) []string {
+	var out []string
+	for _, t := range tags {
+		out = append(out, t.String())
+	}
+	return out
+}
+
+// note writes down what has been told and gives the lease back.
+func (d *Dialect) note(ctx context.Context, lent *roster, n *news) error {
+	_, _, err := d.change(ctx, lent.group, func(r *roster) bool {
+		for _, c := range n.gone {
+			r.remove(c)
+		}
+		if r.Lease == nil || r.Lease.ID != lent.Lease.ID {
+			return n.unsure(r) || len(n.gone) > 0
+		}
+		r.Lease = nil
+		for i := range r.Viewers {
+			v := &r.Viewers[i]
+			if s, ok := n.viewers[v.Conn]; ok {
+				v.Said = s
+			}
+		}
+		switch {
+		case n.boat == "":
+		case r.Boat != nil && r.Boat.Conn == n.boat:
+			r.Boat.Welcome, r.Boat.Listed, r.Told = true, true, n.tags
+		default:
+			// Replaced meanwhile, or gone: the next connection is told about these.
+			for _, t := range n.tags {
+				if !slices.Contains(r.Told, t) {
+					r.Told = append(r.Told, t)
+				}
+			}
+		}
+		return true
+	})
+	return err
+}
+
+// unsure has everybody told again who may have heard us after somebody who knew
+// better.
+func (n *news) unsure(r *roster) bool {
+	changed := false
+	for i := range r.Viewers {
+		v := &r.Viewers[i]
+		if _, ok := n.viewers[v.Conn]; ok && v.Said != saidNothing {
+			v.Said, changed = saidUnsure, true
+		}
+	}
+	if r.Boat != nil && r.Boat.Conn == n.boat {
+		r.Boat.Listed, changed = false, true
+	}
+	return changed
+}
+
+// settleOthers is settle for whoever has nothing to hear himself: what fails is tried
+// again by a job.
+func (d *Dialect) settleOthers(ctx context.Context, group string) error {
+	return d.settleFor(ctx, group, "")
+}
+
+// settleFor is settle for a connection that waits for the outcome: only what fails
+// for this one is an error, the rest is tried again by a job.
+func (d *Dialect) settleFor(ctx context.Context, group string, self gateway.Conn) error {
+	err := d.settle(ctx, group)
+	var failed *postError
+	if !errors.As(err, &failed) || slices.Contains(failed.conns, self) {
+		return err
+	}
+	d.core.Log().WarnContext(ctx, "some peers could not be told, trying again", "error", failed.err)
+	return d.settleLater(ctx, group, d.core.Now().Add(time.Second))
+}
+
+// settleLater has a job settle.
+func (d *Dialect) settleLater(ctx context.Context, group string, at time.Time) error {
+	return d.core.Later(ctx, d, jobSettle, []byte(group), at)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

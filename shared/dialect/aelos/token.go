@@ -1,0 +1,137 @@
+package aelos
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// MinSecret is the length in bytes of the shortest secret that HS256 allows (RFC
+// 7518 section 3.2).
+const MinSecret = sha256.Size
+
+// maxToken bounds what is parsed before its signature is checked.
+const maxToken = 8 << 10
+
+// maxExpiry is the end of the year 9999.
+const maxExpiry = 253402300800
+
+// errRefused says that a token does not admit its bearer. It never says why: a
+// peer must not learn how far it got.
+var errRefused = errors.New("token does not admit")
+
+// admission is what a token admits to.
+type admission struct {
+	group   string
+	ctl     bool
+	expires time.Time
+}
+
+// admit checks a token for a role (section 6). errRefused means that it does not
+// admit; any other error, that it could not be checked.
+func (d *Dialect) admit(ctx context.Context, role, token string) (admission, error) {
+	keys, err := d.keys(ctx)
+	if err != nil {
+		return admission{}, err
+	}
+	if len(token) > maxToken {
+		return admission{}, errRefused
+	}
+	claims := jwt.MapClaims{}
+	parser := jwt.NewParser(
+		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
+		jwt.WithExpirationRequired(),
+		jwt.WithLeeway(d.lim().Leeway),
+		jwt.WithTimeFunc(d.core.Now),
+		jwt.WithStrictDecoding(),
+	)
+	_, err = parser.ParseWithClaims(token, claims, func(*jwt.Token) (any, error) { return keys, nil })
+	if err != nil {
+		return admission{}, errRefused
+	}
+	return d.claimed(role, claims)
+}
+
+// keys are the secrets that count.
+func (d *Dialect) keys(ctx context.Context) (jwt.VerificationKeySet, error) {
+	secrets, err := d.secrets(ctx)
+	if err != nil {
+		return jwt.VerificationKeySet{}, fmt.Errorf("failed to read the token secrets: %w", err)
+	}
+	var set jwt.VerificationKeySet
+	for _, s := range secrets {
+		if len(s) >= MinSecret { // a slip during a rotation must not shut everybody out
+			set.Keys = append(set.Keys, []byte(s))
+		}
+	}
+	if len(set.Keys) == 0 {
+		return set, fmt.Errorf("failed to read the token secrets: none has %d bytes", MinSecret)
+	}
+	return set, nil
+}
+
+// CheckSecrets checks that there is a secret and that none can be guessed.
+func CheckSecrets(secrets []string) error {
+	for _, s := range secrets {
+		if len(s) < MinSecret {
+			return fmt.Errorf("a token secret is shorter than %d bytes", MinSecret)
+		}
+	}
+	if len(secrets) == 0 {
+		return errors.New("there is no token secret")
+	}
+	return nil
+}
+
+// claimed reads the claims of a token that is signed and has not expired.
+func (d *Dialect) claimed(role string, claims jwt.MapClaims) (admission, error) {
+	sub, org := text(claims, "sub"), text(claims, "org")
+	exp, ok := claims["exp"].(float64)
+	if sub == "" || org == "" || text(claims, "role") != role || !ok || exp <= 0 || exp >= maxExpiry {
+		return admission{}, errRefused
+	}
+	a := admission{expires: time.Unix(int64(exp), 0)}
+	boat, named := claims["boat"]
+	switch role {
+	case roleBoat:
+		// Whichever claim we believed, the other could be somebody else's boat.
+		if named {
+			return admission{}, errRefused
+		}
+		a.group = groupOf(org, sub)
+	case roleViewer:
+		id, _ := boat.(string)
+		if id == "" {
+			return admission{}, errRefused
+		}
+		a.group = groupOf(org, id)
+		a.ctl = d.controller.match(claims)
+	default:
+		return admission{}, errRefused
+	}
+	return a, nil
+}
+
+func text(claims jwt.MapClaims, name string) string {
+	s, _ := claims[name].(string)
+	return s
+}
+
+// groupOf names the group of a boat. Organisations choose the ids of their boats by
+// themselves, so it is both that name one; they may be of any form and length.
+func groupOf(org, boat string) string {
+	h := sha256.New()
+	for _, s := range []string{org, boat} {
+		var length [8]byte
+		binary.BigEndian.PutUint64(length[:], uint64(len(s)))
+		h.Write(length[:])
+		h.Write([]byte(s))
+	}
+	return Partition + hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,252 @@
+package agentknock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/table"
+)
+
+// maxTries bounds how often a change is decided again because something has changed
+// meanwhile. Within one process that does not happen.
+const maxTries = 32
+
+// move is what a frame wants of an exchange.
+type move struct {
+	scope
+	event Event
+	// resume asks for the state instead: it is no event, but it is activity.
+	resume bool
+	// payload is that of a message that is sent.
+	payload []byte
+	// conn is the connection of a client that publishes or resumes.
+	conn gateway.Conn
+	// frame tells a frame that is delivered again, see relay.Conn.FrameID.
+	frame string
+	// pairing is the attempt that the client record is made of, if there is none yet.
+	pairing *attempt
+}
+
+// outcome is what became of a move.
+type outcome struct {
+	// x is the exchange after it, nil if there is none.
+	x       *record
+	verdict Verdict
+	// again says that what this move has sent the first time may not have arrived: the
+	// frame is one that was handled before, perhaps not to its end, or it comes on
+	// another connection.
+	again bool
+	// payload is that of the move, if it was accepted now.
+	payload []byte
+}
+
+// apply carries a move out. A *fault is the answer to a move that is not admitted.
+func (d *Dialect) apply(ctx context.Context, h home, m move) (outcome, error) {
+	counted := false
+	for range maxTries {
+		out, err := d.try(ctx, h, m)
+		switch {
+		case errors.Is(err, table.ErrCondition):
+			continue
+		case errors.Is(err, errFull):
+			if counted {
+				return outcome{}, &fault{codeCapacityExceeded, "too much is waiting already", capacityPause}
+			}
+			// The counters may count what has expired.
+			if err := d.recount(ctx, h, m.Client); err != nil {
+				return outcome{}, err
+			}
+			counted = true
+			continue
+		}
+		return out, err
+	}
+	return outcome{}, fmt.Errorf("failed to change an exchange: %w", table.ErrBusy)
+}
+
+// errFull says that a limit on what is stored seems to be reached.
+var errFull = errors.New("a limit is reached")
+
+func (d *Dialect) try(ctx context.Context, h home, m move) (outcome, error) {
+	client, err := d.loadClient(ctx, h, m.Client)
+	if err != nil {
+		return outcome{}, err
+	}
+	x, err := d.loadExchange(ctx, h, m.Request, client != nil && client.State == stateRevoked)
+	if err != nil {
+		return outcome{}, err
+	}
+	switch {
+	case x != nil && x.Client != m.Client:
+		return foreign(m)
+	case x == nil && m.event == RequestSent && !m.resume:
+		return d.begin(ctx, h, m, client)
+	case x == nil && m.event == CompletionSent && !m.resume:
+		return d.useUp(ctx, h, m, client)
+	case x == nil:
+		return outcome{verdict: nothing(m)}, nil
+	}
+	out, s := m.on(x, d)
+	if s == nil {
+		return out, nil
+	}
+	s.home, s.client = h, client
+	if _, bytes := s.growth(); bytes > 0 {
+		u, err := d.loadUsage(ctx, h)
+		if err != nil {
+			return outcome{}, err
+		}
+		if d.full(u, client, 0, bytes) {
+			return outcome{}, errFull
+		}
+	}
+	if err := d.write(ctx, s); err != nil {
+		return outcome{}, err
+	}
+	return out, nil
+}
+
+// foreign answers a move on an exchange of another client: for this one there is no
+// such exchange, and none can be.
+func foreign(m move) (outcome, error) {
+	if m.event == RequestSent && !m.resume {
+		return outcome{}, &fault{code: codeRequestIDConflict, message: "the request id belongs to another exchange"}
+	}
+	if m.event == CompletionSent && !m.resume {
+		return outcome{verdict: Repeated}, nil
+	}
+	return outcome{verdict: nothing(m)}, nil
+}
+
+// nothing is the verdict where there is no exchange.
+func nothing(m move) Verdict {
+	if !m.resume && (m.event == RequestTaken || m.event == ResponseTaken || m.event == CompletionTaken) {
+		return Ignored
+	}
+	return Dead
+}
+
+// on decides what a move does to an exchange. The step is nil if there is nothing to
+// write.
+func (m move) on(x *record, d *Dialect) (outcome, *step) {
+	now, lim := d.core.Now(), d.lim()
+	y := x.next()
+	verdict := Repeated
+	if !m.resume {
+		y.Exchange, verdict = x.Next(m.event)
+	} else if !x.Live() && x.Phase != Settled && x.Phase != Expired {
+		verdict = Dead
+	}
+	changed := y.Exchange != x.Exchange
+	accepted := m.payload != nil && y.of(m.Kind) == Accepted && x.of(m.Kind) != Accepted
+	out := outcome{x: y, verdict: verdict, again: m.frame != "" && m.frame == x.Frame}
+	if m.conn != "" && y.Live() && m.conn != x.Conn {
+		y.Conn, out.again = m.conn, true
+	}
+	s := &step{before: x, after: y, kind: m.Kind}
+	if accepted {
+		y.Sizes[m.Kind] = int64(len(m.payload))
+		s.payload, out.payload = m.payload, m.payload
+	}
+	if changed {
+		y.Frame = m.frame
+	}
+	if y.Live() && (changed || m.resume) {
+		y.Deadline = now.Add(lim.ExchangeTTL)
+	}
+	if x.Live() && !y.Live() {
+		y.Ended = now
+	}
+	y.settle()
+	if !changed && !x.stale && y.Conn == x.Conn && y.Deadline.Equal(x.Deadline) {
+		out.x = x
+		return out, nil
+	}
+	return out, s
+}
+
+// begin accepts the first request of an exchange.
+func (d *Dialect) begin(ctx context.Context, h home, m move, client *clientRecord) (outcome, error) {
+	if client == nil {
+		client = m.pairing.client(m.Client)
+	}
+	if client == nil || (client.State != stateActive && client.State != statePending) {
+		return outcome{}, &fault{code: codeClientInactive, message: "the client is not active"}
+	}
+	u, err := d.mayBegin(ctx, h, m, client)
+	if err != nil {
+		return outcome{}, err
+	}
+	if d.full(u, client, 1, int64(len(m.payload))) {
+		return outcome{}, errFull
+	}
+	now := d.core.Now()
+	x := &record{
+		Exchange: Begun(), ID: m.Request, Client: m.Client,
+		Seq: u.Seq + 1, Sizes: map[kind]int64{request: int64(len(m.payload))},
+		Conn: m.conn, Frame: m.frame, Deadline: now.Add(d.lim().ExchangeTTL),
+	}
+	if m.pairing != nil {
+		x.Address = m.pairing.Address
+	}
+	s := &step{home: h, after: x, client: client, begins: &u, kind: request, payload: m.payload}
+	if err := d.write(ctx, s); err != nil {
+		return outcome{}, err
+	}
+	return outcome{x: x, verdict: Changed, payload: m.payload}, nil
+}
+
+// mayBegin checks the id of a new exchange and the rates, and returns the counters of
+// the device.
+func (d *Dialect) mayBegin(ctx context.Context, h home, m move, client *clientRecord) (usage, error) {
+	now, lim := d.core.Now(), d.lim()
+	if !fresh(m.Request, now) {
+		return usage{}, &fault{code: codeInvalidRequestID, message: "the time in the request id is too far from now"}
+	}
+	u, err := d.loadUsage(ctx, h)
+	if err != nil {
+		return usage{}, err
+	}
+	ofClient, ofDevice := client.usage, u
+	if wait := ofClient.begin(now, lim.ClientExchangesPerMinute); wait > 0 {
+		return usage{}, &fault{codeRateLimited, "the client created too many new exchanges", wait}
+	}
+	if wait := ofDevice.begin(now, lim.DeviceExchangesPerMinute); wait > 0 {
+		return usage{}, &fault{codeRateLimited, "the device was sent too many new exchanges", wait}
+	}
+	return u, nil
+}
+
+// useUp notes that an id is used, by a completion that came before its request or
+// without one. Ids that are not fresh cannot be used anyway.
+func (d *Dialect) useUp(ctx context.Context, h home, m move, client *clientRecord) (outcome, error) {
+	if !fresh(m.Request, d.core.Now()) {
+		return outcome{verdict: Repeated}, nil
+	}
+	counting := client
+	if counting == nil {
+		counting = &clientRecord{ID: m.Client}
+	}
+	u, err := d.mayBegin(ctx, h, m, counting)
+	if err != nil {
+		return outcome{}, err
+	}
+	x := &record{ID: m.Request, Client: m.Client, Frame: m.frame}
+	if err := d.write(ctx, &step{home: h, after: x, client: client, begins: &u}); err != nil {
+		return outcome{}, err
+	}
+	return outcome{verdict: Repeated}, nil
+}
+
+// full reports whether there is no room for more.
+func (d *Dialect) full(u usage, client *clientRecord, open, bytes int64) bool {
+	lim := d.lim()
+	over := func(have, more, limit int64) bool { return limit > 0 && more > 0 && have+more > limit }
+	if over(u.Open, open, lim.DeviceOpenExchanges) || over(u.Bytes, bytes, lim.DeviceStoredBytes) {
+		return true
+	}
+	return client != nil &&
+		(over(client.Open, open, lim.ClientOpenExchanges) || over(client.Bytes, bytes, lim.ClientStoredBytes))
+}

@@ -1,0 +1,153 @@
+package agentknock
+
+import (
+	"context"
+	"errors"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/relay"
+)
+
+// clientFrame handles a frame of a client. The device is held.
+func (d *Dialect) clientFrame(ctx context.Context, c *relay.Conn, s *session, f frame) error {
+	h := s.home()
+	ok, err := d.mayStay(ctx, c, s, f.scope)
+	if err != nil || !ok {
+		return err
+	}
+	m := move{scope: f.scope, frame: c.FrameID(), pairing: s.Pairing}
+	switch {
+	case f.Type == typeResume:
+		m.resume, m.conn = true, c.ID
+	case f.Type == typeAck:
+		m.event = ResponseTaken
+	case f.Kind == request:
+		if size := messageSize(f.scope, addressOf(s)) + len(f.Payload); size > MaxFrame {
+			// The device would refuse it: the address makes it longer.
+			return d.close(ctx, c.ID, gateway.CloseTooLarge, "the frame is larger than 256 KiB")
+		}
+		m.event, m.payload, m.conn = RequestSent, f.Payload, c.ID
+	default:
+		m.event, m.payload, m.conn = CompletionSent, f.Payload, c.ID
+	}
+	out, err := d.apply(ctx, h, m)
+	if err != nil {
+		return d.failed(ctx, c, f.scope, err)
+	}
+	switch {
+	case m.resume:
+		return d.resumed(ctx, c, h, f.scope, out)
+	case m.event == ResponseTaken:
+		return d.responseTaken(ctx, h, f.scope, out)
+	case m.event == RequestSent:
+		return d.requestSent(ctx, c, h, f.scope, out)
+	default:
+		return d.completionSent(ctx, c, h, f.scope, out)
+	}
+}
+
+func addressOf(s *session) string {
+	if s.Pairing == nil {
+		return ""
+	}
+	return s.Pairing.Address
+}
+
+// mayStay checks that the device is still there and that the client is one that may
+// be connected; if not, the connection ends.
+func (d *Dialect) mayStay(ctx context.Context, c *relay.Conn, s *session, sc scope) (bool, error) {
+	inactive := &fault{code: codeClientInactive, message: "the pairing is not active"}
+	m, err := d.device(ctx, s.home())
+	if err != nil {
+		return false, err
+	}
+	if m == nil {
+		return false, d.endWith(ctx, c, sc, inactive, gateway.CloseRevoked)
+	}
+	client, err := d.loadClient(ctx, s.home(), s.Client)
+	switch {
+	case err != nil:
+		return false, err
+	case client == nil && s.Pairing != nil:
+		return true, nil
+	case client == nil:
+		return false, d.endWith(ctx, c, sc, inactive, gateway.CloseRevoked)
+	}
+	if code, over := endOf(client.State); over {
+		return false, d.endWith(ctx, c, sc, inactive, code)
+	}
+	return true, nil
+}
+
+// failed answers a move that was not admitted.
+func (d *Dialect) failed(ctx context.Context, c *relay.Conn, s scope, err error) error {
+	var f *fault
+	if errors.As(err, &f) {
+		return d.reply(ctx, c, f.frame(s))
+	}
+	if errors.Is(err, errNoDevice) {
+		f = &fault{code: codeClientInactive, message: "the device is gone"}
+		return d.endWith(ctx, c, s, f, gateway.CloseRevoked)
+	}
+	return err
+}
+
+// requestSent answers a request: first the ack, then the receipt or the delivery, so
+// that nothing of the device can come before the ack.
+func (d *Dialect) requestSent(ctx context.Context, c *relay.Conn, h home, s scope, out outcome) error {
+	if out.verdict == Dead {
+		return d.reply(ctx, c, inactiveFrame(s.whole()))
+	}
+	err := d.reply(ctx, c, ackFrame(s))
+	switch {
+	case out.x.Request == Delivered:
+		return errors.Join(err, d.reply(ctx, c, receiptFrame(s)))
+	case out.verdict == Changed || out.again:
+		return errors.Join(err, d.deliver(ctx, h, out.x, request, out.payload))
+	}
+	return err
+}
+
+// completionSent answers a completion, which is always accepted, if only to be
+// discarded.
+func (d *Dialect) completionSent(ctx context.Context, c *relay.Conn, h home, s scope, out outcome) error {
+	err := d.reply(ctx, c, ackFrame(s))
+	switch {
+	case out.x == nil:
+		return err
+	case out.x.Completion == Delivered:
+		return errors.Join(err, d.reply(ctx, c, receiptFrame(s)))
+	case out.x.Completion == Accepted && out.x.Request == Delivered && (out.verdict == Changed || out.again):
+		return errors.Join(err, d.deliver(ctx, h, out.x, completion, out.payload))
+	case out.x.Completion == Accepted && out.verdict == Changed:
+		return errors.Join(err, d.wakeOffline(ctx, h))
+	}
+	return err
+}
+
+// responseTaken tells the device that the client has its response.
+func (d *Dialect) responseTaken(ctx context.Context, h home, s scope, out outcome) error {
+	if out.verdict != Changed && !out.again {
+		return nil
+	}
+	m, err := d.device(ctx, h)
+	if err != nil || m == nil || m.Conn == "" {
+		return err
+	}
+	_, err = d.post(ctx, m.Conn, receiptFrame(s))
+	return err
+}
+
+// resumed answers a resume of a client with the state and what waits for it.
+func (d *Dialect) resumed(ctx context.Context, c *relay.Conn, h home, s scope, out outcome) error {
+	if out.x == nil || out.verdict == Dead {
+		return d.reply(ctx, c, inactiveFrame(s))
+	}
+	if err := d.reply(ctx, c, stateFrame(s, out.x.Exchange)); err != nil {
+		return err
+	}
+	if out.x.Response != Accepted {
+		return nil
+	}
+	return d.respond(ctx, h, out.x, nil)
+}

@@ -1,0 +1,134 @@
+package agentknock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"blindpost/shared/table"
+)
+
+// States of a client.
+const (
+	statePending   = "pending"
+	stateActive    = "active"
+	stateSuspended = "suspended"
+	stateRevoked   = "revoked"
+)
+
+// clientRecord is a client as it is stored. The first request of its initial pairing
+// creates it.
+type clientRecord struct {
+	ID      string
+	State   string
+	Token   []byte // hashed; nil when revoked
+	Address string
+	// Changed is the frame that has set the state last, see relay.Conn.FrameID.
+	Changed string
+	usage
+	// isNew says that there is none yet.
+	isNew bool
+}
+
+// usage is what limits count, of a client or of a device. Seq is the number of the
+// last exchange, of a device only.
+type usage struct {
+	Open, Bytes int64
+	Began       int64 // exchanges in the window
+	Window      time.Time
+	Seq         int64
+	// Changes is how often it was counted: who counts anew can tell that nobody else has.
+	Changes int64
+}
+
+const (
+	attrOpen   = "no"
+	attrBytes  = "nb"
+	attrBegan  = "nw"
+	attrWindow = "w"
+	attrSeq    = "q"
+	attrChange = "ch"
+)
+
+func usageFrom(a table.Attrs) usage {
+	return usage{
+		Open: a[attrOpen].Num(), Bytes: a[attrBytes].Num(), Began: a[attrBegan].Num(),
+		Window: time.UnixMilli(a[attrWindow].Num()), Seq: a[attrSeq].Num(),
+		Changes: a[attrChange].Num(),
+	}
+}
+
+func (u usage) attrs() table.Attrs {
+	return table.Attrs{
+		attrOpen: table.Number(u.Open), attrBytes: table.Number(u.Bytes), attrBegan: table.Number(u.Began),
+		attrWindow: table.Number(u.Window.UnixMilli()), attrSeq: table.Number(u.Seq),
+		attrChange: table.Number(u.Changes),
+	}
+}
+
+// unchanged is the condition that nothing was counted since it was read.
+func (u usage) unchanged() []table.Cond {
+	return []table.Cond{table.IfEqual(attrChange, table.Number(u.Changes))}
+}
+
+// begin counts a new exchange in its window; if there are too many, it says how long
+// to wait.
+func (u *usage) begin(now time.Time, limit int64) (wait time.Duration) {
+	if age := now.Sub(u.Window); age >= minute || age < 0 {
+		u.Window, u.Began = time.UnixMilli(now.UnixMilli()), 0
+	}
+	if limit > 0 && u.Began >= limit {
+		return u.Window.Add(minute).Sub(now)
+	}
+	u.Began++
+	return 0
+}
+
+// pendingTTL is how long a client is remembered that was never accepted: longer than
+// the exchange of its pairing can live on.
+func (d *Dialect) pendingTTL() time.Duration {
+	lim := d.lim()
+	return 4*lim.ExchangeTTL + lim.RecoveryTTL + maxAge
+}
+
+func (c *clientRecord) attrs() table.Attrs {
+	a := c.usage.attrs()
+	a["st"] = table.String(c.State)
+	a["ad"] = table.String(c.Address)
+	if c.Token != nil {
+		a["t"] = table.Bytes(c.Token)
+	}
+	return a
+}
+
+// loadClient reads a client, nil if there is none.
+func (d *Dialect) loadClient(ctx context.Context, h home, id string) (*clientRecord, error) {
+	it, err := d.core.Table().Get(ctx, h.clientKey(id))
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("failed to read a client: %w", err)
+	}
+	a := it.Attrs
+	return &clientRecord{
+		ID: id, State: a["st"].Str(), Token: a["t"].Raw(), Address: a["ad"].Str(), Changed: a["f"].Str(),
+		usage: usageFrom(a),
+	}, nil
+}
+
+// loadUsage reads the counters of a device. They are there as long as it is.
+func (d *Dialect) loadUsage(ctx context.Context, h home) (usage, error) {
+	it, err := d.core.Table().Get(ctx, h.key(countersSort))
+	if errors.Is(err, table.ErrNotFound) {
+		return usage{}, errNoDevice
+	}
+	if err != nil {
+		return usage{}, fmt.Errorf("failed to read the counters of a device: %w", err)
+	}
+	return usageFrom(it.Attrs), nil
+}
+
+// errNoDevice says that the device was deleted.
+var errNoDevice = errors.New("device is gone")

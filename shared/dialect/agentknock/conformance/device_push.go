@@ -1,0 +1,219 @@
+package conformance
+
+import (
+	"encoding/json"
+	"testing"
+
+	"blindpost/shared/dialect/agentknock/peer"
+)
+
+// devicePushes are about waking a device that has no socket.
+var devicePushes = []story{
+	{name: "DevicePush_WakesADeviceThatIsAway", tell: pushWakes, needs: pushes},
+	{name: "DevicePush_CarriesNothingElse", tell: pushBare, needs: pushes},
+	{name: "DevicePush_NotWhileConnected", tell: pushConnected, needs: pushes},
+	{name: "DevicePush_NotWithoutRegistration", tell: pushMissing, needs: pushes},
+	{name: "DevicePush_InitialPairing", tell: pushPairing, needs: pushes},
+	{name: "DevicePush_Completion", tell: pushCompletion, needs: pushes},
+}
+
+// pushesTo returns the pushes to a device so far.
+func (h *home) pushesTo() []Push {
+	var got []Push
+	for _, p := range h.r.Pushes() {
+		if p.Token == h.fid {
+			got = append(got, p)
+		}
+	}
+	return got
+}
+
+// wantWake waits for a push that is more than those before.
+func (h *home) wantWake(before int) {
+	h.t.Helper()
+	eventually(h.t, "a wake", func() bool { return len(h.pushesTo()) > before })
+	for _, p := range h.pushesTo() {
+		if !p.Android {
+			h.t.Error("the push goes to an iPhone")
+		}
+		if !isWake(p.Payload) {
+			h.t.Errorf("the push is %.300q", p.Payload)
+		}
+	}
+}
+
+// isWake reports whether a push is an FCM data message with {"type":"wake"}, in
+// whatever envelope, and nothing else that is data.
+func isWake(payload []byte) bool {
+	var v any
+	if json.Unmarshal(payload, &v) != nil {
+		return false
+	}
+	found := 0
+	var walk func(v any, name string)
+	walk = func(v any, name string) {
+		switch v := v.(type) {
+		case map[string]any:
+			if name == "data" {
+				if len(v) == 1 && v["type"] == "wake" {
+					found++
+				} else {
+					found += 2
+				}
+				return
+			}
+			if name == "notification" {
+				found += 2
+			}
+			for k, w := range v {
+				walk(w, k)
+			}
+		case string: // SNS has JSON in JSON
+			var inner any
+			if json.Unmarshal([]byte(v), &inner) == nil {
+				walk(inner, name)
+			}
+		}
+	}
+	walk(v, "")
+	return found == 1
+}
+
+func pushWakes(t *testing.T, r *relay) {
+	h := r.home(t)
+	h.registerPush()
+	dv := h.open()
+	m := h.pair(dv)
+	c := m.dial()
+	for range 3 {
+		dv.close()
+		before := len(h.pushesTo())
+		x := m.deal()
+		// Until the relay has seen it go, it may take it for present.
+		eventually(t, "a wake", func() bool {
+			y := m.deal()
+			y.publish(c)
+			y.complete(c)
+			return len(h.pushesTo()) > before
+		})
+		x.publish(c)
+		h.wantWake(before)
+		dv = h.dial()
+		for {
+			f := dv.next("caught_up")
+			if f.Type == peer.CaughtUp {
+				break
+			}
+			if f.Type == peer.Message {
+				f.Type, f.Payload, f.AddressID = peer.Ack, nil, ""
+				dv.send(f)
+			}
+		}
+		dv.settle()
+		c = m.dial()
+	}
+}
+
+func pushBare(t *testing.T, r *relay) {
+	h := r.home(t)
+	h.registerPush()
+	m := h.newMember()
+	c := m.dialPairing()
+	x := m.pairing()
+	x.publish(c)
+	h.wantWake(0)
+	for _, p := range h.pushesTo() {
+		for _, id := range []string{m.ID, h.device.ID, h.address} {
+			if json.Valid(p.Payload) && containsText(p.Payload, id) {
+				t.Error("the push names who is behind it")
+			}
+		}
+		if what := r.secrets.in(p.Payload); what != "" {
+			t.Errorf("the push tells %s", what)
+		}
+	}
+}
+
+func containsText(b []byte, s string) bool { return len(s) > 0 && indexOf(b, s) >= 0 }
+
+func indexOf(b []byte, s string) int {
+	for i := range len(b) - len(s) + 1 {
+		if string(b[i:i+len(s)]) == s {
+			return i
+		}
+	}
+	return -1
+}
+
+func pushConnected(t *testing.T, r *relay) {
+	h := r.home(t)
+	h.registerPush()
+	dv := h.open()
+	m := h.pair(dv)
+	c := m.dial()
+	for range 5 {
+		m.deal().whole(c, dv)
+	}
+	// Another device's push comes after any of this one's.
+	other := r.home(t)
+	other.registerPush()
+	om := other.newMember()
+	om.pairing().publish(om.dialPairing())
+	other.wantWake(0)
+	if n := len(h.pushesTo()); n > 0 {
+		t.Errorf("%d pushes to a device that is there", n)
+	}
+}
+
+func pushMissing(t *testing.T, r *relay) {
+	h := r.home(t)
+	m := h.newMember()
+	c := m.dialPairing()
+	x := m.pairing()
+	x.publish(c)
+	dv := h.dial()
+	dv.mayGet(m.stateFrame("pending"))
+	dv.wantOpening(false, x.delivery(peer.Request))
+	dv.close()
+	for _, p := range r.Pushes() {
+		if p.Token == "" {
+			t.Error("a push to nobody")
+		}
+	}
+}
+
+func pushPairing(t *testing.T, r *relay) {
+	h := r.home(t)
+	h.registerPush()
+	m := h.newMember()
+	c := m.dialPairing()
+	x := m.pairing()
+	x.publish(c)
+	h.wantWake(0)
+	dv := h.dial()
+	dv.mayGet(m.stateFrame("pending"))
+	dv.wantOpening(true, x.delivery(peer.Request))
+	dv.send(x.ack(peer.Request))
+	c.want(x.receipt(peer.Request))
+}
+
+// A completion is work, too.
+func pushCompletion(t *testing.T, r *relay) {
+	h := r.home(t)
+	dv := h.open()
+	m := h.pair(dv)
+	c := m.dial()
+	x := m.deal()
+	x.publish(c)
+	x.deliver(dv, c)
+	dv.close()
+	h.registerPush()
+	// By the answer to a call of its own, the relay may still take it for present.
+	eventually(t, "the device to be gone", func() bool {
+		y := m.deal()
+		y.publish(c)
+		return len(h.pushesTo()) > 0
+	})
+	h.wantWake(0)
+	x.complete(c)
+}

@@ -1,0 +1,55 @@
+package agentknock
+
+import "time"
+
+// Limits are those of the dialect. A zero value lifts a rate or a cap. See
+// DefaultLimits.
+type Limits struct {
+	// ClientExchangesPerMinute and DeviceExchangesPerMinute are how many exchanges one
+	// client, and all clients of one device, may begin in a minute.
+	ClientExchangesPerMinute int64
+	DeviceExchangesPerMinute int64
+	// ClientOpenExchanges and DeviceOpenExchanges are how many may be open or closing
+	// at a time.
+	ClientOpenExchanges int64
+	DeviceOpenExchanges int64
+	// ClientStoredBytes and DeviceStoredBytes are how many bytes of payload may wait
+	// for their recipients, in both directions.
+	ClientStoredBytes int64
+	DeviceStoredBytes int64
+	// FramesPerMinute is how many frames one connection may send in a minute.
+	FramesPerMinute int64
+
+	// ExchangeTTL is how long an exchange stays open without any activity.
+	ExchangeTTL time.Duration
+	// RecoveryTTL is how long the state of an exchange can be asked for after its end.
+	RecoveryTTL time.Duration
+	// PairingTTL is how long an admitted pairing attempt can be taken up again.
+	PairingTTL time.Duration
+	// WakeInterval is the shortest time between two pushes to one device.
+	WakeInterval time.Duration
+}
+
+// DefaultLimits are those of someone who says nothing.
+func DefaultLimits() Limits {
+	return Limits{
+		ClientExchangesPerMinute: 60,
+		DeviceExchangesPerMinute: 240,
+		ClientOpenExchanges:      64,
+		DeviceOpenExchanges:      256,
+		ClientStoredBytes:        8 << 20,
+		DeviceStoredBytes:        32 << 20,
+		FramesPerMinute:          1200,
+		ExchangeTTL:              24 * time.Hour,
+		RecoveryTTL:              24 * time.Hour,
+		PairingTTL:               time.Hour,
+		WakeInterval:             30 * time.Second,
+	}
+}
+
+const (
+	minute = time.Minute
+	// capacityPause is how long a peer is told to wait when there is no room: nobody
+	// knows when there will be.
+	capacityPause = 30 * time.Second
+)

@@ -1,0 +1,226 @@
+package agentknock
+
+import (
+	"fmt"
+	"time"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/table"
+)
+
+// Partitions of the dialect. The first belongs to one life of a device.
+const (
+	devicePartition  = "ak/"
+	addressPartition = "aka/" // who is found at an address
+	attemptPartition = "akp/" // an admitted pairing attempt
+	// SocketPartition is the prefix of the partitions that list the connections of
+	// clients. They may live in a table that forgets them on restart, when the
+	// connections are gone too.
+	SocketPartition = "aks/"
+)
+
+// home is where the data of one life of a device is.
+type home struct {
+	device     string
+	generation string
+}
+
+func (h home) partition() string { return devicePartition + h.device + "/" + h.generation }
+func (h home) group() string     { return groupOf(h.device) }
+
+func (h home) key(sort string) table.Key {
+	return table.Key{Partition: h.partition(), Sort: sort}
+}
+
+const (
+	countersSort = "n"
+	clientSort   = "c/"
+	exchangeSort = "e/"
+	openSort     = "o/"
+	payloadSort  = "p/"
+)
+
+func (h home) clientKey(client string) table.Key { return h.key(clientSort + client) }
+func (h home) exchangeKey(id string) table.Key   { return h.key(exchangeSort + id) }
+func (h home) openKey(seq int64) table.Key       { return h.key(openSort + seqSort(seq)) }
+
+func seqSort(seq int64) string { return fmt.Sprintf("%016x", seq) }
+
+func (h home) payloadKey(id string, k kind) table.Key {
+	return h.key(payloadSort + id + "/" + string(k))
+}
+
+// record is an exchange as it is stored.
+type record struct {
+	Exchange
+	ID      string
+	Client  string
+	Address string // of an initial pairing, else ""
+	// Seq is its place in the order of acceptance, Version counts its changes; a new
+	// one is 0.
+	Seq     int64
+	Version int64
+	// Sizes are those of the payloads that are stored.
+	Sizes map[kind]int64
+	// Conn is the connection of the client that has published or resumed it last.
+	Conn gateway.Conn
+	// Frame is the frame that has changed it last, see relay.Conn.FrameID.
+	Frame string
+	// Deadline is when it expires, as long as it is live; Ended is when it came to its
+	// end.
+	Deadline time.Time
+	Ended    time.Time
+
+	// counted says that the counters count it. An exchange that has passed its
+	// deadline is not: its place in the order of open ones expires then, and who
+	// counts anew leaves it out.
+	counted bool
+	// stale says that the item does not say yet what the clock has made of it.
+	stale bool
+}
+
+// kinds are all kinds in their order.
+var kinds = [...]kind{request, response, completion}
+
+// of is the state of a message.
+func (x Exchange) of(k kind) Delivery {
+	switch k {
+	case request:
+		return x.Request
+	case response:
+		return x.Response
+	default:
+		return x.Completion
+	}
+}
+
+// bytes is how much is stored for the exchange.
+func (x *record) bytes() (n int64) {
+	for _, size := range x.Sizes {
+		n += size
+	}
+	return n
+}
+
+func (x *record) scope(k kind) scope { return scope{Client: x.Client, Request: x.ID, Kind: k} }
+
+// sizeAttr names the attribute of a payload's size.
+func sizeAttr(k kind) string { return "z." + string(k) }
+
+func (x *record) attrs() table.Attrs {
+	a := table.Attrs{
+		"c":  table.String(x.Client),
+		"q":  table.Number(x.Seq),
+		"v":  table.Number(x.Version),
+		"ph": table.Number(int64(x.Phase)),
+		"rq": table.Number(int64(x.Request)),
+		"rs": table.Number(int64(x.Response)),
+		"cp": table.Number(int64(x.Completion)),
+	}
+	for k, size := range x.Sizes {
+		a[sizeAttr(k)] = table.Number(size)
+	}
+	for name, text := range map[string]string{"ad": x.Address, "cn": string(x.Conn), "f": x.Frame} {
+		if text != "" {
+			a[name] = table.String(text)
+		}
+	}
+	for name, at := range map[string]time.Time{"dl": x.Deadline, "en": x.Ended} {
+		if !at.IsZero() {
+			a[name] = table.Number(at.UnixMilli())
+		}
+	}
+	return a
+}
+
+func recordFrom(id string, a table.Attrs) *record {
+	x := &record{
+		Exchange: Exchange{
+			Phase:      Phase(a["ph"].Num()),
+			Request:    Delivery(a["rq"].Num()),
+			Response:   Delivery(a["rs"].Num()),
+			Completion: Delivery(a["cp"].Num()),
+		},
+		ID: id, Client: a["c"].Str(), Address: a["ad"].Str(),
+		Seq: a["q"].Num(), Version: a["v"].Num(),
+		Sizes: make(map[kind]int64),
+		Conn:  gateway.Conn(a["cn"].Str()), Frame: a["f"].Str(),
+		Deadline: timeFrom(a["dl"]), Ended: timeFrom(a["en"]),
+	}
+	for _, k := range kinds {
+		if v, ok := a[sizeAttr(k)]; ok {
+			x.Sizes[k] = v.Num()
+		}
+	}
+	x.counted = x.Live()
+	return x
+}
+
+func timeFrom(v table.Value) time.Time {
+	if v.Kind() == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(v.Num())
+}
+
+// age makes of a stored exchange what it is at a time: it may have expired since
+// it was written, with its deadline or because its client was revoked, and be
+// forgotten since then.
+func (x *record) age(now time.Time, revoked bool, lim *Limits) {
+	if x.Live() && (revoked || !now.Before(x.Deadline)) {
+		x.counted = now.Before(x.Deadline)
+		x.Exchange, _ = x.Next(End)
+		x.Ended, x.stale = x.Deadline, true
+		if now.Before(x.Deadline) {
+			x.Ended = now
+		}
+	}
+	if !x.Live() && x.Phase != Void && !now.Before(x.Ended.Add(lim.RecoveryTTL)) {
+		x.Exchange, _ = x.Next(Forget)
+	}
+}
+
+// keepUntil is when the item may go: nobody can ask for it any more, and its id is
+// too old to be used again.
+func (x *record) keepUntil(lim *Limits) time.Time {
+	end := x.Ended
+	if x.Live() {
+		end = x.Deadline
+	}
+	if end = end.Add(lim.RecoveryTTL); end.Before(usedUntil(x.ID)) {
+		return usedUntil(x.ID)
+	}
+	return end
+}
+
+// openAttrs is the entry of a live exchange in the order of acceptance.
+func (x *record) openAttrs() table.Attrs {
+	waits := func(d Delivery) table.Value {
+		if d == Accepted {
+			return table.Number(1)
+		}
+		return table.Number(0)
+	}
+	return table.Attrs{
+		"x": table.String(x.ID), "c": table.String(x.Client), "b": table.Number(x.bytes()),
+		string(request): waits(x.Request), string(completion): waits(x.Completion),
+	}
+}
+
+// entry is an item of the order of acceptance.
+type entry struct {
+	sort, id, client    string
+	bytes               int64
+	request, completion bool // waits for the device
+}
+
+func entryFrom(it table.Item) entry {
+	a := it.Attrs
+	return entry{
+		sort: it.Key.Sort, id: a["x"].Str(), client: a["c"].Str(), bytes: a["b"].Num(),
+		request: a[string(request)].Num() == 1, completion: a[string(completion)].Num() == 1,
+	}
+}
+
+// waits reports whether something of the exchange waits for the device.
+func (e entry) waits() bool { return e.request || e.completion }

@@ -1,0 +1,125 @@
+package agentknock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/relay"
+	"blindpost/shared/table"
+)
+
+// The connections of clients are listed, so that those of a client can be closed.
+
+func (h home) sockets() string { return SocketPartition + h.device + "/" + h.generation }
+
+func socketKey(s *session, c *relay.Conn) table.Key {
+	return table.Key{Partition: s.home().sockets(), Sort: s.Client + "/" + string(c.ID)}
+}
+
+func (d *Dialect) listSocket(ctx context.Context, c *relay.Conn, s *session) error {
+	op := table.Op{
+		Action: table.Put, Key: socketKey(s, c),
+		Set: table.Attrs{"c": table.String(s.Client), "n": table.String(string(c.ID))},
+	}
+	if ttl := d.core.ConnRecordTTL(); ttl > 0 {
+		op.Expires = c.At.Add(ttl)
+	}
+	if _, err := d.core.Table().Write(ctx, op); err != nil {
+		return fmt.Errorf("failed to list a connection: %w", err)
+	}
+	return nil
+}
+
+func (d *Dialect) unlistSocket(ctx context.Context, c *relay.Conn, s *session) error {
+	if _, err := d.core.Table().Write(ctx, table.Op{Action: table.Delete, Key: socketKey(s, c)}); err != nil {
+		return fmt.Errorf("failed to take a connection off the list: %w", err)
+	}
+	return nil
+}
+
+// closeSockets closes the connections of one client, or of all if client is "".
+func (d *Dialect) closeSockets(ctx context.Context, h home, client string, code gateway.CloseCode, reason string) error {
+	q := table.Query{Partition: h.sockets()}
+	if client != "" {
+		q.Prefix = client + "/"
+	}
+	items, err := table.QueryAll(ctx, d.core.Table(), q)
+	if err != nil {
+		return fmt.Errorf("failed to read the connections of a client: %w", err)
+	}
+	var errs []error
+	for _, it := range items {
+		errs = append(errs, d.close(ctx, gateway.Conn(it.Attrs["n"].Str()), code, reason))
+	}
+	return errors.Join(errs...)
+}
+
+// A connection that was being opened when its client was suspended could not be
+// closed yet. So the list is gone through again, twice: most open within moments, and
+// after the last time no front is still about to open one.
+var evictAfter = [...]time.Duration{2 * time.Second, 30 * time.Second}
+
+// evict closes the connections of a client that may have none, now and later.
+func (d *Dialect) evict(ctx context.Context, b jobBody, state string) error {
+	code, ok := endOf(state)
+	if !ok {
+		return nil
+	}
+	if err := d.closeSockets(ctx, b.home(), b.Client, code, "client "+state); err != nil {
+		return err
+	}
+	if b.Round >= len(evictAfter) {
+		return nil
+	}
+	at := d.core.Now().Add(evictAfter[b.Round])
+	b.Round++
+	return d.later(ctx, jobEvict, b, at)
+}
+
+func (d *Dialect) evictJob(ctx context.Context, b jobBody) error {
+	client, err := d.loadClient(ctx, b.home(), b.Client)
+	if err != nil || client == nil {
+		return err
+	}
+	return d.evict(ctx, b, client.State)
+}
+
+// endOf is how connections of a client in a state end; false if they do not.
+func endOf(state string) (gateway.CloseCode, bool) {
+	switch state {
+	case stateSuspended:
+		return gateway.CloseSuspended, true
+	case stateRevoked:
+		return gateway.CloseRevoked, true
+	}
+	return 0, false
+}
+
+// Disconnected forgets the connection of a client. For a device that has been taken
+// offline it asks for a push if something waits: what was posted to it may not have
+// arrived.
+func (d *Dialect) Disconnected(ctx context.Context, c *relay.Conn) error {
+	s, err := sessionOf(c)
+	if err != nil {
+		return err
+	}
+	if s.role() != roleDevice {
+		if err := d.unlistSocket(ctx, c, s); err != nil {
+			return err
+		}
+		d.core.Observer().Left(name, s.role())
+		return nil
+	}
+	m, err := d.device(ctx, s.home())
+	if err != nil || m == nil || m.Conn != "" {
+		return err
+	}
+	waits, err := d.anythingWaits(ctx, s.home())
+	if err != nil || !waits {
+		return err
+	}
+	return d.wake(ctx, m)
+}

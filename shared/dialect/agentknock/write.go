@@ -1,0 +1,213 @@
+package agentknock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"blindpost/shared/table"
+)
+
+// loadExchange reads an exchange as it is now, nil if there is none.
+func (d *Dialect) loadExchange(ctx context.Context, h home, id string, revoked bool) (*record, error) {
+	it, err := d.core.Table().Get(ctx, h.exchangeKey(id))
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("failed to read an exchange: %w", err)
+	}
+	x := recordFrom(id, it.Attrs)
+	x.age(d.core.Now(), revoked, d.lim())
+	return x, nil
+}
+
+// loadPayload reads a payload that waits; false if it is not there.
+func (d *Dialect) loadPayload(ctx context.Context, h home, id string, k kind) ([]byte, bool, error) {
+	it, err := d.core.Table().Get(ctx, h.payloadKey(id, k))
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("failed to read a payload: %w", err)
+	}
+	return it.Attrs["p"].Raw(), true, nil
+}
+
+// step is one change of an exchange, to be written in one transaction.
+type step struct {
+	home
+	before, after *record       // before is nil for a new exchange
+	client        *clientRecord // nil if it is not known any more
+	// begins are the counters of the device as they were read, if the exchange is new.
+	begins *usage
+	// kind and payload are a message that was accepted; payload is nil if none was.
+	kind    kind
+	payload []byte
+}
+
+// next makes the record that follows x.
+func (x *record) next() *record {
+	y := *x
+	y.Sizes = maps.Clone(x.Sizes)
+	y.Version++
+	return &y
+}
+
+// settle makes the stored sizes those of the messages that wait.
+func (x *record) settle() {
+	for _, k := range kinds {
+		if x.of(k) != Accepted {
+			delete(x.Sizes, k)
+		}
+	}
+}
+
+// growth is what a step adds to the counters.
+func (s *step) growth() (open, bytes int64) {
+	if s.after.Live() {
+		open, bytes = 1, s.after.bytes()
+	}
+	if s.before != nil && s.before.counted {
+		open, bytes = open-1, bytes-s.before.bytes()
+	}
+	return open, bytes
+}
+
+// write carries a step out. table.ErrCondition says that something has changed since
+// it was read.
+func (d *Dialect) write(ctx context.Context, s *step) error {
+	ops := []table.Op{s.exchangeOp(d.lim())}
+	ops = append(ops, s.openOps()...)
+	ops = append(ops, s.payloadOps()...)
+	ops = append(ops, d.counterOps(s)...)
+	if err := d.core.Table().Transact(ctx, ops); err != nil {
+		return fmt.Errorf("failed to write an exchange: %w", err)
+	}
+	return nil
+}
+
+func (s *step) exchangeOp(lim *Limits) table.Op {
+	op := table.Op{
+		Action: table.Put, Key: s.exchangeKey(s.after.ID), Set: s.after.attrs(), Expires: s.after.keepUntil(lim),
+		Conds: []table.Cond{table.IfAbsent()},
+	}
+	if s.before != nil {
+		op.Conds = []table.Cond{table.IfEqual("v", table.Number(s.before.Version))}
+	}
+	return op
+}
+
+func (s *step) openOps() []table.Op {
+	switch {
+	case s.after.Live():
+		return []table.Op{{
+			Action: table.Put, Key: s.openKey(s.after.Seq), Set: s.after.openAttrs(), Expires: s.after.Deadline,
+		}}
+	case s.before != nil && s.before.Seq != 0:
+		return []table.Op{{Action: table.Delete, Key: s.openKey(s.before.Seq)}}
+	}
+	return nil
+}
+
+func (s *step) payloadOps() []table.Op {
+	var ops []table.Op
+	for _, k := range kinds {
+		_, keep := s.after.Sizes[k]
+		had := s.before != nil && s.before.has(k)
+		key := s.payloadKey(s.after.ID, k)
+		switch {
+		case keep && s.payload != nil && k == s.kind:
+			ops = append(ops, table.Op{
+				Action: table.Put, Key: key, Expires: s.after.Deadline,
+				Set: table.Attrs{"p": table.Bytes(s.payload)},
+			})
+		case keep && !s.before.Deadline.Equal(s.after.Deadline):
+			ops = append(ops, table.Op{
+				Action: table.Update, Key: key, Expires: s.after.Deadline,
+				Conds: []table.Cond{table.IfExists()},
+			})
+		case had && !keep:
+			ops = append(ops, table.Op{Action: table.Delete, Key: key})
+		}
+	}
+	return ops
+}
+
+// has reports whether the payload of a message is stored.
+func (x *record) has(k kind) bool {
+	_, ok := x.Sizes[k]
+	return ok
+}
+
+// counterOps change the counters of the device and of the client, on condition that
+// they stay within their limits.
+func (d *Dialect) counterOps(s *step) []table.Op {
+	open, bytes := s.growth()
+	if open == 0 && bytes == 0 && s.begins == nil {
+		return nil
+	}
+	lim := d.lim()
+	device := growOp(s.key(countersSort), open, bytes, lim.DeviceOpenExchanges, lim.DeviceStoredBytes)
+	if u := s.begins; u != nil {
+		device.Conds = append(device.Conds, table.IfEqual(attrSeq, table.Number(u.Seq)))
+		u.setBegan(&device, d.core.Now(), lim.DeviceExchangesPerMinute)
+		device.Set[attrSeq] = table.Number(u.Seq + 1)
+	}
+	c := s.client
+	switch {
+	case c == nil:
+		return []table.Op{device}
+	case c.isNew:
+		fresh := *c
+		fresh.Open, fresh.Bytes = open, bytes
+		fresh.begin(d.core.Now(), 0)
+		return []table.Op{device, {
+			Action: table.Put, Key: s.clientKey(c.ID), Set: fresh.attrs(), Expires: d.core.Now().Add(d.pendingTTL()),
+			Conds: []table.Cond{table.IfAbsent()},
+		}}
+	}
+	client := growOp(s.clientKey(c.ID), open, bytes, lim.ClientOpenExchanges, lim.ClientStoredBytes)
+	if s.begins != nil {
+		client.Conds = append(client.Conds, table.IfEqual("st", table.String(c.State)))
+		c.setBegan(&client, d.core.Now(), lim.ClientExchangesPerMinute)
+	}
+	if c.State == statePending {
+		client.Expires = d.core.Now().Add(d.pendingTTL())
+	}
+	return []table.Op{device, client}
+}
+
+// growOp adds to counters, and lets them grow only within their limits.
+func growOp(key table.Key, open, bytes, maxOpen, maxBytes int64) table.Op {
+	op := table.Op{
+		Action: table.Update, Key: key, Conds: []table.Cond{table.IfExists()},
+		Set: table.Attrs{}, Add: map[string]int64{attrChange: 1},
+	}
+	if open != 0 {
+		op.Add[attrOpen] = open
+	}
+	if bytes != 0 {
+		op.Add[attrBytes] = bytes
+	}
+	if open > 0 && maxOpen > 0 {
+		op.Conds = append(op.Conds, table.IfAtMost(attrOpen, maxOpen-open))
+	}
+	if bytes > 0 && maxBytes > 0 {
+		op.Conds = append(op.Conds, table.IfAtMost(attrBytes, maxBytes-bytes))
+	}
+	return op
+}
+
+// setBegan has an operation count a new exchange, on condition that the window is as
+// it was read.
+func (u usage) setBegan(op *table.Op, now time.Time, limit int64) {
+	op.Conds = append(op.Conds,
+		table.IfEqual(attrBegan, table.Number(u.Began)),
+		table.IfEqual(attrWindow, table.Number(u.Window.UnixMilli())))
+	u.begin(now, limit) // u is a copy
+	op.Set[attrBegan] = table.Number(u.Began)
+	op.Set[attrWindow] = table.Number(u.Window.UnixMilli())
+}

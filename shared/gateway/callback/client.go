@@ -1,0 +1,194 @@
+package callback
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"blindpost/shared/gateway"
+)
+
+// maxAnswer is how much of an answer is read.
+const maxAnswer = 64 << 10
+
+// Secret is the shared secret; *secret.Words has it.
+type Secret interface {
+	// Word is the word to show.
+	Word(ctx context.Context) (string, error)
+	// Forget has it read again, because the front has refused it. It reports whether
+	// that makes sense.
+	Forget() bool
+}
+
+// Client acts on the connections of one front. It is safe for concurrent use.
+type Client struct {
+	address string
+	secret  Secret
+	http    *http.Client
+}
+
+// NewClient makes a client for the front with this callback address, which must have
+// been checked. transport may be nil for a new one.
+func NewClient(address string, s Secret, transport http.RoundTripper) *Client {
+	if transport == nil {
+		transport = NewTransport()
+	}
+	return &Client{address: address, secret: s, http: &http.Client{
+		Transport: transport,
+		// A front sends nobody elsewhere, least of all with the secret.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// NewTransport makes a transport for clients of fronts. It uses no proxy: the secret
+// is for the front alone.
+func NewTransport() *http.Transport {
+	return &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 2 * time.Second,
+		MaxIdleConnsPerHost: 64,
+		IdleConnTimeout:     30 * time.Second, // less than the front's
+		DisableCompression:  true,
+	}
+}
+
+// StatusError is an answer that is none of the expected ones. It repeats no text of
+// the answer.
+type StatusError struct{ Status int }
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("front answered with status %d", e.Status)
+}
+
+// refusedError says that the front does not take our secret; again, that another may
+// be known by now.
+type refusedError struct{ again bool }
+
+func (e *refusedError) Error() string { return "front has refused the shared secret" }
+
+// Again reports whether what failed with err is worth another try.
+func Again(err error) bool {
+	var status *StatusError
+	var refused *refusedError
+	switch {
+	case errors.Is(err, gateway.ErrGone), errors.Is(err, gateway.ErrTooLarge):
+		return false
+	case errors.As(err, &refused):
+		return refused.again
+	case errors.As(err, &status):
+		return status.Status == http.StatusTooManyRequests || status.Status >= 500
+	}
+	return true // no answer at all
+}
+
+// Post sends a message. The outcome is gateway.Sent or gateway.Dropped.
+func (c *Client) Post(ctx context.Context, id string, m gateway.Message) (gateway.Outcome, error) {
+	header := http.Header{FrameHeader: {Binary}, "Content-Type": {"application/octet-stream"}}
+	if m.Text {
+		header.Set(FrameHeader, Text)
+	}
+	if m.Droppable {
+		header.Set(DroppableHeader, "true")
+	}
+	status, _, err := c.do(ctx, request{method: http.MethodPost, id: id, header: header, body: m.Data})
+	switch {
+	case err != nil:
+		return 0, err
+	case status == http.StatusAccepted:
+		return gateway.Dropped, nil
+	}
+	return gateway.Sent, nil
+}
+
+// Close ends the connection.
+func (c *Client) Close(ctx context.Context, id string, code gateway.CloseCode, reason string) error {
+	q := url.Values{codeParam: {strconv.Itoa(int(code))}}
+	if reason != "" {
+		q.Set(reasonParam, reason)
+	}
+	_, _, err := c.do(ctx, request{method: http.MethodDelete, id: id, query: q})
+	return err
+}
+
+// Stat tells about the connection.
+func (c *Client) Stat(ctx context.Context, id string) (gateway.Stat, error) {
+	_, body, err := c.do(ctx, request{method: http.MethodGet, id: id})
+	if err != nil {
+		return gateway.Stat{}, err
+	}
+	var s stat
+	if json.Unmarshal(body, &s) != nil || s.ConnectedAt.IsZero() {
+		return gateway.Stat{}, errors.New("answer of the front cannot be decoded")
+	}
+	return gateway.Stat{ConnectedAt: s.ConnectedAt, LastActiveAt: s.LastActiveAt}, nil
+}
+
+type request struct {
+	method, id string
+	query      url.Values
+	header     http.Header
+	body       []byte
+}
+
+func (c *Client) do(ctx context.Context, q request) (status int, body []byte, _ error) {
+	if !ValidID(q.id) {
+		return 0, nil, gateway.ErrGone // never was a connection
+	}
+	word, err := c.secret.Word(ctx)
+	if err != nil {
+		return 0, nil, fmt.Errorf("failed to read the secret of the front: %w", err)
+	}
+	target := c.address + pathPart + url.PathEscape(q.id)
+	if len(q.query) > 0 {
+		target += "?" + q.query.Encode()
+	}
+	r, err := http.NewRequestWithContext(ctx, q.method, target, bytes.NewReader(q.body))
+	if err != nil {
+		return 0, nil, errors.New("callback address is not valid")
+	}
+	if q.header != nil {
+		r.Header = q.header
+	}
+	r.Header.Set("Authorization", bearer+word)
+	res, err := c.http.Do(r)
+	if err != nil {
+		return 0, nil, fmt.Errorf("failed to reach the front: %w", withoutURL(err))
+	}
+	defer res.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if res.StatusCode == http.StatusOK && err != nil {
+		return 0, nil, fmt.Errorf("failed to read the answer of the front: %w", err)
+	}
+	return res.StatusCode, body, c.errorOf(res)
+}
+
+func (c *Client) errorOf(res *http.Response) error {
+	switch res.StatusCode {
+	case http.StatusOK, http.StatusAccepted, http.StatusNoContent:
+		return nil
+	case http.StatusGone:
+		return gateway.ErrGone
+	case http.StatusRequestEntityTooLarge:
+		return gateway.ErrTooLarge
+	case http.StatusForbidden:
+		return &refusedError{c.secret.Forget()}
+	}
+	return &StatusError{res.StatusCode}
+}
+
+// withoutURL takes the URL out of an error: a close reason is in it.
+func withoutURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}

@@ -1,0 +1,121 @@
+package invoke
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"blindpost/shared/gateway"
+)
+
+// handler is the gateway.Handler that invokes the functions.
+type handler struct {
+	o      Options
+	domain string
+	peers  sync.Map // gateway.Conn to *peer, of open connections
+}
+
+var _ gateway.Handler = (*handler)(nil)
+
+func newHandler(o Options) *handler {
+	h := &handler{o: o}
+	if u, err := url.Parse(o.Callback); err == nil { // it was checked
+		h.domain = u.Host
+	}
+	return h
+}
+
+// Connect asks functions/connect. A client that cannot be asked about is refused with
+// the status that API Gateway has for that.
+func (h *handler) Connect(ctx context.Context, e gateway.ConnectEvent) (gateway.ConnectResult, error) {
+	// Not cut short by a client that hangs up: the function might accept a connection
+	// whose end it would never hear of.
+	ctx = context.WithoutCancel(ctx)
+	p := peerOf(e)
+	out, err := h.invoke(ctx, "connect", h.o.Functions.Connect, h.connectEvent(e, p))
+	if err != nil {
+		h.o.Log.WarnContext(ctx, "failed to ask about a connection", "conn", string(e.Conn), "error", err)
+		h.unheard(ctx, e, p, err)
+		return gateway.ConnectResult{Status: statusOf(err)}, nil
+	}
+	var res events.APIGatewayProxyResponse
+	if err := json.Unmarshal(out, &res); err != nil || res.StatusCode < 200 || res.StatusCode > 599 {
+		h.o.Log.WarnContext(ctx, "the function connect gave no answer of the right form", "conn", string(e.Conn))
+		return gateway.ConnectResult{Status: http.StatusBadGateway}, nil
+	}
+	if res.StatusCode/100 == 2 {
+		h.peers.Store(e.Conn, p)
+		return gateway.ConnectResult{}, nil
+	}
+	body, err := bodyOf(res.Body, res.IsBase64Encoded)
+	if err != nil {
+		return gateway.ConnectResult{Status: http.StatusBadGateway}, nil
+	}
+	return gateway.ConnectResult{Status: res.StatusCode, Header: headerOf(res.Headers, res.MultiValueHeaders), Body: body}, nil
+}
+
+// unheard takes a connection back whose function has not answered in time: it may have
+// accepted it.
+func (h *handler) unheard(ctx context.Context, e gateway.ConnectEvent, p *peer, err error) {
+	if resultOf(err) != timedOut {
+		return
+	}
+	end := gateway.DisconnectEvent{Conn: e.Conn, Code: gateway.CloseAbnormal, Reason: "not opened", At: time.Now()}
+	if _, err := h.invoke(ctx, "disconnect", h.o.Functions.Disconnect, h.disconnectEvent(end, p)); err != nil {
+		h.o.Log.WarnContext(ctx, "failed to take a connection back", "conn", string(e.Conn), "error", err)
+	}
+}
+
+// peer is what is known of an open connection.
+func (h *handler) peer(c gateway.Conn) *peer {
+	if p, ok := h.peers.Load(c); ok {
+		return p.(*peer)
+	}
+	return &peer{}
+}
+
+// Frame has a frame handled, or queued.
+func (h *handler) Frame(ctx context.Context, e gateway.FrameEvent) (gateway.FrameResult, error) {
+	ev := h.messageEvent(e, h.peer(e.Conn))
+	if h.o.Ingress != nil {
+		return gateway.FrameResult{}, h.enqueue(ctx, ev)
+	}
+	out, err := h.invoke(ctx, "message", h.o.Functions.Message, ev)
+	if err != nil {
+		return gateway.FrameResult{}, err
+	}
+	// API Gateway does not look at the answer of a route that has none for the peer. We
+	// do: a function that was never ours, or an emulator that reports its errors as
+	// answers, must not look as if the frame had been handled.
+	var res events.APIGatewayProxyResponse
+	if json.Unmarshal(out, &res) != nil || res.StatusCode/100 != 2 {
+		return gateway.FrameResult{}, errors.New("the function message gave no answer of the right form")
+	}
+	return gateway.FrameResult{}, nil
+}
+
+// Confirmed is never called, as nothing is posted with a mark.
+func (h *handler) Confirmed(context.Context, gateway.ConfirmedEvent) error { return nil }
+
+// Disconnect tells functions/disconnect.
+func (h *handler) Disconnect(ctx context.Context, e gateway.DisconnectEvent) error {
+	ev := h.disconnectEvent(e, h.peer(e.Conn))
+	h.peers.Delete(e.Conn)
+	_, err := h.invoke(ctx, "disconnect", h.o.Functions.Disconnect, ev)
+	return err
+}
+
+func (h *handler) invoke(ctx context.Context, function, name string, event any) ([]byte, error) {
+	payload, err := json.Marshal(event)
+	if err != nil {
+		return nil, fmt.Errorf("failed to encode an event for the function %s: %w", function, err)
+	}
+	return h.call(ctx, function, name, payload)
+}

@@ -1,0 +1,133 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"blindpost/shared/gateway"
+)
+
+// heldConn loads a connection and holds the member behind it, if the connection
+// has come that far.
+func (r *Relay) heldConn(ctx context.Context, id gateway.Conn, ready func(*Conn) bool) (*Conn, func(), error) {
+	c, err := r.LoadConn(ctx, id)
+	if err != nil || c == nil || !ready(c) {
+		return c, func() {}, err
+	}
+	return r.hold(ctx, c)
+}
+
+// heldInTurn is heldConn for what must not come before the frames of the
+// connection that this one has replaced.
+func (r *Relay) heldInTurn(ctx context.Context, id gateway.Conn, ready func(*Conn) bool) (*Conn, func(), error) {
+	c, err := r.LoadConn(ctx, id)
+	if err != nil || c == nil || !ready(c) {
+		return c, func() {}, err
+	}
+	before := c.after
+	// Not while the member is held: a handler that we wait for may need it.
+	if err := r.awaitTurn(ctx, c); err != nil {
+		return nil, func() {}, err
+	}
+	c, release, err := r.hold(ctx, c)
+	if c != nil && c.after == before {
+		c.after = "" // to be saved with the next change
+	}
+	return c, release, err
+}
+
+func (r *Relay) hold(ctx context.Context, c *Conn) (*Conn, func(), error) {
+	release, err := r.Hold(ctx, c.Group, c.Member)
+	if err != nil {
+		return nil, func() {}, err
+	}
+	// A job may have written the record before we held the member.
+	if c, err = r.LoadConn(ctx, c.ID); err != nil {
+		release()
+		return nil, func() {}, err
+	}
+	return c, release, nil
+}
+
+// Frame gives a frame to the dialect of its connection.
+func (r *Relay) Frame(ctx context.Context, e gateway.FrameEvent) (gateway.FrameResult, error) {
+	c, release, err := r.heldInTurn(ctx, e.Conn, (*Conn).admitted)
+	if err != nil {
+		return gateway.FrameResult{}, err
+	}
+	defer release()
+	if c == nil {
+		return gateway.FrameResult{}, r.closeUnknown(ctx, e.Conn)
+	}
+	c.frame = e.ID
+	d := r.dialect(c.Dialect)
+	if d == nil {
+		return gateway.FrameResult{}, r.closeUnknown(ctx, e.Conn)
+	}
+	return d.Frame(ctx, c, e)
+}
+
+// closeUnknown ends a connection that we have no record of.
+func (r *Relay) closeUnknown(ctx context.Context, id gateway.Conn) error {
+	err := r.front.Close(ctx, id, gateway.CloseInternal, "unknown connection")
+	if err != nil && !errors.Is(err, gateway.ErrGone) {
+		return fmt.Errorf("failed to close an unknown connection: %w", err)
+	}
+	return nil
+}
+
+// Confirmed takes frames out of the mailbox that the peer has.
+func (r *Relay) Confirmed(ctx context.Context, e gateway.ConfirmedEvent) error {
+	c, release, err := r.heldConn(ctx, e.Conn, (*Conn).Joined)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if c == nil {
+		return nil
+	}
+	return r.confirmed(ctx, c, e.Marks)
+}
+
+// Disconnect takes the member behind a connection offline. If it fails, a job
+// tries again: no front reports an end for ever, and ours does only once.
+func (r *Relay) Disconnect(ctx context.Context, e gateway.DisconnectEvent) error {
+	_, err := r.end(ctx, e.Conn)
+	if err != nil {
+		err = errors.Join(err, r.endLater(ctx, e.Conn))
+	}
+	return err
+}
+
+// end does what is to be done when a connection is no more. It may be called
+// again, also when the first time has not come to its end: the record of the
+// connection stays until all is done. It reports whether there was a record.
+func (r *Relay) end(ctx context.Context, id gateway.Conn) (bool, error) {
+	// That the record is gone says that all of the connections before are done.
+	c, release, err := r.heldInTurn(ctx, id, (*Conn).Joined)
+	if err != nil {
+		return false, err
+	}
+	defer release()
+	if c == nil {
+		return false, nil
+	}
+	if c.Joined() && !c.left {
+		if err := r.leave(ctx, c.Group, c.Member, c.ID); err != nil {
+			return true, err
+		}
+	}
+	if d := r.dialect(c.Dialect); d != nil {
+		if err := d.Disconnected(ctx, c); err != nil {
+			return true, err
+		}
+	}
+	if err := r.deleteConn(ctx, id); err != nil {
+		return true, err
+	}
+	if c.Joined() {
+		r.observe.Left(c.Dialect, c.Role)
+	}
+	return true, nil
+}

@@ -1,0 +1,63 @@
+package secret
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// maxFile is the largest file that is read.
+const maxFile = 64 << 10
+
+// File is an Options.Read for a file.
+func File(name string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) {
+		f, err := os.Open(name)
+		if err != nil {
+			return "", fmt.Errorf("failed to read a secret: %w", err)
+		}
+		defer f.Close()
+		data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+		if err != nil {
+			return "", fmt.Errorf("failed to read a secret: %w", err)
+		}
+		if len(data) > maxFile {
+			return "", fmt.Errorf("failed to read a secret: %s is larger than %d bytes", name, maxFile)
+		}
+		return string(data), nil
+	}
+}
+
+// EnsureFile makes a file with a new word of 128 bits, readable by its owner alone,
+// if there is none of that name. It reports whether it has.
+func EnsureFile(name string) (bool, error) {
+	if _, err := os.Stat(name); err == nil {
+		return false, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return false, fmt.Errorf("failed to make a secret: %w", err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*") // with mode 0600
+	if err != nil {
+		return false, fmt.Errorf("failed to make a secret: %w", err)
+	}
+	_, err = f.WriteString(rand.Text() + "\n")
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		// A link and no rename: of two processes that start at once, both use the
+		// file of the first.
+		err = os.Link(f.Name(), name)
+	}
+	err = errors.Join(err, os.Remove(f.Name()))
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("failed to make a secret: %w", err)
+	}
+	return true, nil
+}
