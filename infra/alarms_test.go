@@ -82,7 +82,7 @@ func TestWhoIsTold(t *testing.T) {
 
 // CloudWatch charges by metric, and the documentation counts on these numbers.
 func TestAlarmsAndDashboardByChoice(t *testing.T) {
-	for name, want := range map[string][3]int{"plain": {9, 10, 1}, "small": {0, 0, 0}, "domain": {9, 10, 0}, "no log": {14, 15, 1}, "binary": {10, 11, 1}, "everything": {15, 16, 1}} {
+	for name, want := range map[string][3]int{"plain": {9, 10, 1}, "edge": {9, 10, 1}, "small": {0, 0, 0}, "domain": {9, 10, 0}, "no log": {14, 15, 1}, "binary": {10, 11, 1}, "everything": {15, 16, 1}} {
 		tm := synth(t, name, fronts[name]).template
 		got := [3]int{len(tm.ofType("AWS::CloudWatch::Alarm")), 0, len(tm.ofType("AWS::CloudWatch::Dashboard"))}
 		for _, a := range tm.ofType("AWS::CloudWatch::Alarm") {

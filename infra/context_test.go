@@ -15,7 +15,7 @@ func TestNobodyHasToSetAnything(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.stackName != "Blindpost" || !s.edge || s.binaryFront || s.domain != "" || !s.deletionProtection || !s.pointInTimeRecovery ||
+		if s.stackName != "Blindpost" || s.edge || s.binaryFront || s.domain != "" || !s.deletionProtection || !s.pointInTimeRecovery ||
 			s.alarms != fewAlarms || !s.dashboard || s.throttleRate != 500 || s.limits[maxLiveFrame] != "96KiB" || len(s.limits) != 1 || len(s.reserved)+len(s.maxConcurrency) != 0 || s.logRetention != retentions["14"] {
 			t.Errorf("the defaults are %+v", s)
 		}
@@ -38,12 +38,12 @@ func TestWhatIsRefused(t *testing.T) {
 		{"days that CloudWatch lacks", map[string]any{"blindpost:log-retention-days": 15.0}, "is none of 1, 3, 5"},
 		{"log level", map[string]any{"blindpost:log-level": "trace"}, "is no log level"},
 		{"URL for a domain", map[string]any{"blindpost:domain": "https://relay.example.org"}, "is no host name"},
-		{"domain without certificate", map[string]any{"blindpost:edge": false, "blindpost:domain": "relay.example.org"}, "needs a blindpost:certificate-arn"},
+		{"domain without certificate", map[string]any{"blindpost:domain": "relay.example.org"}, "needs a blindpost:certificate-arn"},
 		{"certificate of the wrong region", map[string]any{"blindpost:domain": "r.example.org", "blindpost:edge": true, "blindpost:certificate-arn": strings.Replace(cert, "us-east-1", "eu-west-1", 1)}, "of us-east-1"},
 		{"edge, zone, no certificate", map[string]any{"blindpost:domain": "r.example.org", "blindpost:edge": true, "blindpost:hosted-zone-id": "Z1", "blindpost:hosted-zone-name": "example.org"}, "of us-east-1"},
 		{"certificate without domain", map[string]any{"blindpost:certificate-arn": cert}, "of no use without blindpost:domain"},
-		{"half a zone", map[string]any{"blindpost:edge": false, "blindpost:domain": "r.example.org", "blindpost:certificate-arn": cert, "blindpost:hosted-zone-id": "Z1"}, "belong together"},
-		{"another zone", map[string]any{"blindpost:edge": false, "blindpost:domain": "r.example.org", "blindpost:hosted-zone-id": "Z1", "blindpost:hosted-zone-name": "ample.org"}, "is not in blindpost:hosted-zone-name"},
+		{"half a zone", map[string]any{"blindpost:domain": "r.example.org", "blindpost:certificate-arn": cert, "blindpost:hosted-zone-id": "Z1"}, "belong together"},
+		{"another zone", map[string]any{"blindpost:domain": "r.example.org", "blindpost:hosted-zone-id": "Z1", "blindpost:hosted-zone-name": "ample.org"}, "is not in blindpost:hosted-zone-name"},
 		{"iOS by Android", map[string]any{"blindpost:sns-ios-arn": "arn:aws:sns:eu-central-1:123456789012:app/GCM/skald"}, "is no ARN of a platform application for APNS"},
 		{"wildcard", map[string]any{"blindpost:sns-ios-arn": "arn:aws:sns:eu-central-1:123456789012:app/APNS/*"}, "is no ARN of a platform application for APNS"},
 		{"size", map[string]any{"blindpost:max-frame": "64KB"}, `blindpost:max-frame="64KB": it must be a number of bytes`},

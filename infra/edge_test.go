@@ -73,7 +73,7 @@ func TestPathsOfAllDialects(t *testing.T) {
 		return all
 	}
 	for name, want := range map[string]map[string][3]string{
-		"plain":      with(map[string][3]string{"": get}),
+		"edge":       with(map[string][3]string{"": get}),
 		"everything": with(map[string][3]string{"": get, "/v1/aelos": frames, "/boats": frames}),
 		"binary":     with(map[string][3]string{"": frames, "/v1/aelos": frames}),
 	} {
@@ -220,9 +220,9 @@ func TestDomainWithoutEdge(t *testing.T) {
 func TestOutputs(t *testing.T) {
 	const host = "${Api}.execute-api.${AWS::Region}.${AWS::URLSuffix}/prod"
 	for name, want := range map[string]map[string]string{
-		"small":      {"Url": "wss://" + host, "ApiUrl": "wss://" + host, "CallbackUrl": "https://" + host, "EdgeUrl": "", "BinaryUrl": "", "HttpUrl": ""},
+		"plain":      {"Url": "wss://" + host, "ApiUrl": "wss://" + host, "CallbackUrl": "https://" + host, "EdgeUrl": "", "BinaryUrl": "", "HttpUrl": ""},
 		"everything": {"Url": "wss://relay.example.org", "HttpUrl": "https://relay.example.org", "DomainTarget": "${Edge.DomainName}", "EdgeUrl": "wss://${Edge.DomainName}", "CallbackUrl": "https://" + host, "BinaryUrl": "wss://frames.example.org", "BinaryTarget": "${BinaryBalancer.DNSName}"},
-		"plain":      {"Url": "wss://${Edge.DomainName}", "EdgeUrl": "wss://${Edge.DomainName}", "HttpUrl": "https://${Edge.DomainName}", "DomainTarget": ""},
+		"edge":       {"Url": "wss://${Edge.DomainName}", "EdgeUrl": "wss://${Edge.DomainName}", "HttpUrl": "https://${Edge.DomainName}", "DomainTarget": ""},
 		"domain":     {"Url": "wss://relay.example.org", "DomainTarget": "${Domain.RegionalDomainName}", "EdgeUrl": ""},
 	} {
 		tm := synth(t, name, fronts[name]).template

@@ -38,8 +38,7 @@ func TestEveryVariable(t *testing.T) {
 		}, limitsSet...),
 	}
 	plain := map[string][]string{
-		"connect": {"MAX_LIVE_FRAME=96KiB", "ORIGIN_SECRET_ARN=${OriginSecret}", "ORIGIN_SECRET_HEADER=X-Origin-Secret", "PATH_PARAMETER=p"},
-		"message": {"MAX_LIVE_FRAME=96KiB"}, "sweeper": {"MAX_LIVE_FRAME=96KiB"},
+		"connect": {"MAX_LIVE_FRAME=96KiB"}, "message": {"MAX_LIVE_FRAME=96KiB"}, "sweeper": {"MAX_LIVE_FRAME=96KiB"},
 	}
 	for _, name := range functionNames {
 		want := slices.Concat(always[name], []string{callback})
@@ -121,7 +120,7 @@ func TestFunctionsTakeWhatTheyAreTold(t *testing.T) {
 
 func TestNoSecretInClear(t *testing.T) {
 	// The secret of CloudFront is read by CloudFormation for each of its origins.
-	for name, want := range map[string]int{"plain": 2, "everything": 3, "small": 0} {
+	for name, want := range map[string]int{"plain": 0, "edge": 2, "everything": 3} {
 		tm := synth(t, name, fronts[name]).template
 		for id, r := range tm.resources {
 			if r.Properties["SecretString"] != nil {

@@ -10,7 +10,7 @@ import (
 
 // The HTTP API has one route for each endpoint, and each goes to functions/connect.
 func TestHTTP(t *testing.T) {
-	tm := synth(t, "plain", nil).template
+	tm := synth(t, "edge", fronts["edge"]).template
 	tm.get(t, "Http", "AWS::ApiGatewayV2::Api").want(t, map[string]string{
 		"ProtocolType": "HTTP", "CorsConfiguration": "", "DisableExecuteApiEndpoint": "", "Target": "",
 	})
@@ -34,7 +34,7 @@ func TestHTTP(t *testing.T) {
 }
 
 func TestHTTPStage(t *testing.T) {
-	stage := synth(t, "plain", nil).template.get(t, "HttpStage", "AWS::ApiGatewayV2::Stage")
+	stage := synth(t, "edge", fronts["edge"]).template.get(t, "HttpStage", "AWS::ApiGatewayV2::Stage")
 	stage.want(t, map[string]string{
 		"ApiId": "${Http}", "StageName": "$default", "AutoDeploy": "true",
 		"DefaultRouteSettings.ThrottlingRateLimit": "500", "DefaultRouteSettings.ThrottlingBurstLimit": "1000",
@@ -53,7 +53,7 @@ func TestHTTPStage(t *testing.T) {
 		"DefaultRouteSettings.ThrottlingRateLimit": "50", "DefaultRouteSettings.ThrottlingBurstLimit": "60",
 	})
 	synth(t, "no log", fronts["no log"]).template.get(t, "HttpStage", "AWS::ApiGatewayV2::Stage").want(t, map[string]string{"AccessLogSettings": ""})
-	for id, a := range synth(t, "small", fronts["small"]).template.ofType("AWS::ApiGatewayV2::Api") {
+	for id, a := range synth(t, "plain", nil).template.ofType("AWS::ApiGatewayV2::Api") {
 		if a.at("ProtocolType") != "WEBSOCKET" {
 			t.Errorf("there is an API %s that nobody can reach by the paths of Agentknock", id)
 		}

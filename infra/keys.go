@@ -52,7 +52,7 @@ type contextKey struct {
 var contextKeys = []contextKey{
 	{"stack-name", "Blindpost", into(func(s *settings) *string { return &s.stackName }, stackNames)},
 
-	{"edge", "true", flag(func(s *settings) *bool { return &s.edge })},
+	{"edge", "false", flag(func(s *settings) *bool { return &s.edge })},
 	{"default-path", "", into(func(s *settings) *string { return &s.defaultPath }, paths)},
 	{"domain", "", into(func(s *settings) *string { return &s.domain }, domains)},
 	{"certificate-arn", "", into(func(s *settings) *string { return &s.certificateARN }, certificates)},

@@ -15,17 +15,18 @@ import (
 var fronts = map[string]map[string]any{
 	"plain":      nil,
 	"everything": everything,
-	"no log":     {"blindpost:access-log": false, "blindpost:alarms": "all"},
+	"edge":       {"blindpost:edge": true},
+	"no log":     {"blindpost:edge": true, "blindpost:access-log": false, "blindpost:alarms": "all"},
 	"domain": {
-		"blindpost:edge": false, "blindpost:domain": "relay.example.org", "blindpost:hosted-zone-id": "Z0123456789", "blindpost:hosted-zone-name": "example.org",
+		"blindpost:domain": "relay.example.org", "blindpost:hosted-zone-id": "Z0123456789", "blindpost:hosted-zone-name": "example.org",
 		"blindpost:alarm-topic-arn": "arn:aws:sns:eu-central-1:123456789012:alarms", "blindpost:dashboard": false,
 		"blindpost:sns-android-arn": "arn:aws:sns:eu-central-1:123456789012:app/GCM/skald",
 	},
 	"binary": {
-		"blindpost:binary-front": true, "blindpost:binary-paths": "all", "blindpost:binary-domain": "frames.example.org",
+		"blindpost:edge": true, "blindpost:binary-front": true, "blindpost:binary-paths": "all", "blindpost:binary-domain": "frames.example.org",
 		"blindpost:hosted-zone-id": "Z0123456789", "blindpost:hosted-zone-name": "example.org",
 	},
-	"small": {"blindpost:edge": "false", "blindpost:alarms": "none", "blindpost:dashboard": "false", "blindpost:access-log": "false"},
+	"small": {"blindpost:alarms": "none", "blindpost:dashboard": "false", "blindpost:access-log": "false"},
 }
 
 func TestNagFindsNothing(t *testing.T) {

@@ -57,7 +57,7 @@ func lineList(s string) []string { return strings.Split(strings.TrimSuffix(s, "|
 
 func TestEveryPermission(t *testing.T) {
 	plain := map[string]string{
-		"ConnectRole":    ownLog("Connect") + both + wholeItem + closing + "secretsmanager:GetSecretValue ${OriginSecret}",
+		"ConnectRole":    ownLog("Connect") + both + wholeItem + closing,
 		"MessageRole":    ownLog("Message") + both + wholeItem + posting + reading("Ingress"),
 		"DisconnectRole": ownLog("Disconnect") + "sqs:SendMessage ${Ingress.Arn}",
 		"SweeperRole":    ownLog("Sweeper") + both + wholeItem + posting + asking + reading("Jobs"),
@@ -68,6 +68,7 @@ func TestEveryPermission(t *testing.T) {
 	for id, p := range plain {
 		full[id] = p
 	}
+	full["ConnectRole"] += "secretsmanager:GetSecretValue ${OriginSecret}"
 	full["BinaryRole"] = "lambda:InvokeFunction ${Connect.Arn}|lambda:InvokeFunction ${Message.Arn}|lambda:InvokeFunction ${Disconnect.Arn}|secretsmanager:GetSecretValue ${BinarySecret}"
 	full["BinaryStartRole"] = "logs:CreateLogStream ${BinaryLog.Arn}|logs:PutLogEvents ${BinaryLog.Arn}|ecr:GetAuthorizationToken *"
 	for _, action := range []string{"BatchCheckLayerAvailability", "BatchGetImage", "GetDownloadUrlForLayer"} {
@@ -118,7 +119,7 @@ func TestEveryPermission(t *testing.T) {
 }
 
 func TestWhoMayCallTheFunctions(t *testing.T) {
-	tm := synth(t, "plain", nil).template
+	tm := synth(t, "edge", fronts["edge"]).template
 	var got []string
 	for _, p := range tm.ofType("AWS::Lambda::Permission") {
 		got = append(got, p.at("Action")+" "+p.at("FunctionName")+" by "+p.at("Principal")+" from "+p.at("SourceArn"))

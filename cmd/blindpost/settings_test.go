@@ -47,7 +47,7 @@ func TestDefaults(t *testing.T) {
 		ControlFramesPerMinute: 60, PairingTTL: 300 * time.Second, PairingTTLMax: 600 * time.Second,
 		// Those of section 2 of the Aelos specification, and rates that hold what it says.
 		Aelos: aelos.Limits{
-			MaxFrame: 65536, MaxViewers: 8, HelloTimeout: 5 * time.Second, Leeway: 30 * time.Second,
+			MaxFrame: 65536, MaxViewers: 8, HelloTimeout: 5 * time.Second,
 			BoatFrames: 1500, ViewerFrames: 120, Commands: 60,
 		},
 	}
@@ -92,7 +92,7 @@ aelos-controller: roles=controller
 aelos-max-frame: 32KiB
 aelos-max-viewers: 3
 aelos-hello-timeout: 6s
-aelos-clock-leeway: 0s
+aelos-clock-leeway: 7s
 aelos-boat-frames-per-minute: 4
 aelos-viewer-frames-per-minute: 5
 aelos-commands-per-minute: 0
@@ -122,7 +122,7 @@ func TestFileSetsEverything(t *testing.T) {
 			MessageTTL: 90 * time.Minute, NamespaceTTL: 0, ConnectionsPerIP: 1, MessagesPerMinute: 2,
 			ControlFramesPerMinute: 3, PairingTTL: time.Minute, PairingTTLMax: 2 * time.Minute,
 			Aelos: aelos.Limits{
-				MaxFrame: 32 << 10, MaxViewers: 3, HelloTimeout: 6 * time.Second, BoatFrames: 4, ViewerFrames: 5,
+				MaxFrame: 32 << 10, MaxViewers: 3, HelloTimeout: 6 * time.Second, Leeway: 7 * time.Second, BoatFrames: 4, ViewerFrames: 5,
 			},
 		},
 		Aelos: AelosSettings{SecretFile: "/run/secrets/aelos", Path: "/relay", Controller: controller(t, "roles=controller")},

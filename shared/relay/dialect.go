@@ -59,6 +59,42 @@ type Dialect interface {
 	GroupTTL() time.Duration
 }
 
+// Gatekeeper is a Dialect with answers of its own to upgrades that are refused before
+// it is asked.
+type Gatekeeper interface {
+	// Precheck reports false with the answer to an upgrade that can be seen to be wrong
+	// without looking anything up. It is asked before anything is counted or written.
+	Precheck(e gateway.ConnectEvent) (gateway.ConnectResult, bool)
+	// RateLimited is the answer to an address that opens too many connections.
+	RateLimited(after time.Duration) gateway.ConnectResult
+}
+
+// DialectMark is set in the marks of messages that a dialect posts itself. Their
+// confirmations go to it, if it is a Confirmer, and not to the mailbox.
+const DialectMark = 1 << 60
+
+// Confirmer is a Dialect that asks for confirmations of its own, see [DialectMark].
+type Confirmer interface {
+	// Confirmed is called for a connection with a member behind it, which is held.
+	Confirmed(ctx context.Context, c *Conn, marks []uint64) error
+}
+
+// Recoverer is a Dialect that keeps what waits for its members itself, see
+// [Recovery]. Visit may read from the table while it calls; so the dialect only sends
+// jobs.
+type Recoverer interface {
+	// Recovered is called for a member whose connection was lost or whose jobs may be,
+	// and reports whether it has asked for a push.
+	Recovered(ctx context.Context, m *Member) (woken bool, err error)
+}
+
+// Cleaner is a Dialect that keeps data of a group outside of its partition.
+type Cleaner interface {
+	// CleanGroup deletes what belongs to one generation of a group that is gone. It may
+	// be called again.
+	CleanGroup(ctx context.Context, group, generation string) error
+}
+
 // GroupSweeper is a Dialect whose groups have no members in the core: the sweeper
 // asks it about a group that is due (see [DueOp]).
 type GroupSweeper interface {

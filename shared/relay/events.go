@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"blindpost/shared/gateway"
 )
@@ -86,6 +87,15 @@ func (r *Relay) Confirmed(ctx context.Context, e gateway.ConfirmedEvent) error {
 	defer release()
 	if c == nil {
 		return nil
+	}
+	if d, ok := r.dialect(c.Dialect).(Confirmer); ok {
+		own := slices.DeleteFunc(slices.Clone(e.Marks), func(m uint64) bool { return m&DialectMark == 0 })
+		if len(own) > 0 {
+			if err := d.Confirmed(ctx, c, own); err != nil {
+				return err
+			}
+			e.Marks = slices.DeleteFunc(slices.Clone(e.Marks), func(m uint64) bool { return m&DialectMark != 0 })
+		}
 	}
 	return r.confirmed(ctx, c, e.Marks)
 }

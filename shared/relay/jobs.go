@@ -73,6 +73,9 @@ func (r *Relay) vanished(ctx context.Context, m *Member) {
 	}
 }
 
+// Vanished is for a dialect whose post has found the connection of m to be no more.
+func (r *Relay) Vanished(ctx context.Context, m *Member) { r.vanished(ctx, m) }
+
 // Job runs a job. It is the queue.Handler of the relay.
 func (r *Relay) Job(ctx context.Context, j queue.Job) error {
 	if name, _, ok := strings.Cut(j.Kind, "."); ok {

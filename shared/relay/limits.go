@@ -100,6 +100,12 @@ func AddressKey(ip netip.Addr) string {
 	return ip.String()
 }
 
+// TakeAddress counts a request of an address to a dialect's HTTP endpoints that is as
+// good as a new connection, and reports whether it is within the limit.
+func (r *Relay) TakeAddress(ctx context.Context, ip netip.Addr) (bool, error) {
+	return r.takeAddress(ctx, ip)
+}
+
 // takeAddress counts a new connection of an address and reports whether it is
 // within the limit. The window is the life of the counter: it begins with the
 // first connection and is over when the item expires.

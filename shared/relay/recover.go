@@ -46,6 +46,15 @@ func (y *Recovery) Visit(ctx context.Context, it table.Item) error {
 		y.relay.wake(ctx, group, m.Key, m.tail)
 		y.Woken++
 	}
+	if d, ok := y.relay.dialectOfGroup(group).(Recoverer); ok && (y.unclean || m.Conn != "") {
+		woken, err := d.Recovered(ctx, m)
+		if err != nil {
+			return err
+		}
+		if woken {
+			y.Woken++
+		}
+	}
 	if m.Conn == "" {
 		return nil
 	}

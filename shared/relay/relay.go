@@ -188,12 +188,22 @@ func (r *Relay) Connect(ctx context.Context, e gateway.ConnectEvent) (gateway.Co
 	if d == nil {
 		return Refuse(http.StatusNotFound, "not_found", "there is nothing at this path", 0), nil
 	}
+	gate, hasGate := d.(Gatekeeper)
+	if hasGate {
+		if res, ok := gate.Precheck(e); !ok {
+			r.observe.Refused(d.Name(), "dialect")
+			return res, nil
+		}
+	}
 	ok, err := r.takeAddress(ctx, e.RemoteIP)
 	if err != nil {
 		return gateway.ConnectResult{}, err
 	}
 	if !ok {
 		r.observe.Refused(d.Name(), "rate_limited")
+		if hasGate {
+			return gate.RateLimited(limitWindow), nil
+		}
 		return Refuse(http.StatusTooManyRequests, "rate_limited", "too many new connections from this address", limitWindow), nil
 	}
 	c := &Conn{ID: e.Conn, Dialect: d.Name(), At: r.now()}

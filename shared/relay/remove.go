@@ -260,6 +260,11 @@ func (r *Relay) CleanGroup(ctx context.Context, group string) error {
 			return err
 		}
 	}
+	if d, ok := r.dialectOfGroup(group).(Cleaner); ok {
+		if err := d.CleanGroup(ctx, group, gen.Str()); err != nil {
+			return err
+		}
+	}
 	// Last, so that an interrupted clean-up is found and taken up again.
 	return r.deleteOfGeneration(ctx, rootItem(group), gen)
 }

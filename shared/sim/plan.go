@@ -52,9 +52,9 @@ type plan struct {
 	long                     bool // days pass
 	// loose says that the jobs of a connection come in any order with its frames, as
 	// where a front calls the functions without a queue in between.
-	loose bool
-	jumps                    bool // the clock is set
-	expiry                   bool // at the end, namespaces expire
+	loose  bool
+	jumps  bool // the clock is set
+	expiry bool // at the end, namespaces expire
 }
 
 // faults are probabilities in permille, for each step at which the fault is

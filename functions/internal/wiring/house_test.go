@@ -92,6 +92,10 @@ func open(t *testing.T, binary, direct bool, env ...string) *house {
 		h.sqs.Serve(t, h.ingress, 30*time.Second, h.source(wiring.Message))
 	}
 	h.Emulator = apigwtest.Start(t, cfg)
+	// Its address is none of API Gateway's own.
+	h.mu.Lock()
+	h.config.CallbackURL = h.Callback()
+	h.mu.Unlock()
 	return h
 }
 

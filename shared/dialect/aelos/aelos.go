@@ -61,7 +61,8 @@ type Limits struct {
 	MaxViewers int64
 	// HelloTimeout is how long a connection may take to say hello.
 	HelloTimeout time.Duration
-	// Leeway is how far the clock of the token minter may be off.
+	// Leeway is how long a token counts after it has expired, and before it is valid,
+	// should the clock of its minter be off.
 	Leeway time.Duration
 	// BoatFrames is the number of frames of one boat a minute, ViewerFrames that of
 	// one viewer, commands apart, and Commands that of its commands; 0: no limit.
@@ -77,7 +78,6 @@ func DefaultLimits() Limits {
 		MaxFrame:     64 << 10,
 		MaxViewers:   8,
 		HelloTimeout: 5 * time.Second,
-		Leeway:       30 * time.Second,
 		BoatFrames:   1500,
 		ViewerFrames: 120,
 		Commands:     60,

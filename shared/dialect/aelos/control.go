@@ -67,8 +67,8 @@ func parseControl(data []byte) (control, error) {
 			c.proto = int(n)
 		}
 	case typeHs1:
-		// vs is ours to say, so it is no matter what stands there.
-		c.e = str("e")
+		// vs is ours to say, so it is no matter what text stands there.
+		c.vs, c.e = str("vs"), str("e")
 	case typeHs2:
 		c.vs, c.e, c.s = str("vs"), str("e"), str("s")
 	case typeWelcome, typeError, typeViewers, typeBoatStatus, typeRelay, typePing, typePong:

@@ -194,7 +194,7 @@ func TestConnectionEndsWithItsToken(t *testing.T) {
 		boat, v := w.boat(2), w.viewer(2)
 		tag := w.tagOf(v)
 		v.got()
-		time.Sleep(time.Hour + 30*time.Second - time.Second)
+		time.Sleep(time.Hour - time.Second)
 		v.want()
 		v.wantOpen()
 		time.Sleep(2 * time.Second)

@@ -38,6 +38,9 @@ type outcome struct {
 	// frame is one that was handled before, perhaps not to its end, or it comes on
 	// another connection.
 	again bool
+	// taken says that the device has the request, as is known since this move, or since
+	// the first time that it was handled.
+	taken bool
 	// payload is that of the move, if it was accepted now.
 	payload []byte
 }
@@ -145,6 +148,7 @@ func (m move) on(x *record, d *Dialect) (outcome, *step) {
 	if m.conn != "" && y.Live() && m.conn != x.Conn {
 		y.Conn, out.again = m.conn, true
 	}
+	out.taken = y.Request == Delivered && (x.Request != Delivered || out.again)
 	s := &step{before: x, after: y, kind: m.Kind}
 	if accepted {
 		y.Sizes[m.Kind] = int64(len(m.payload))

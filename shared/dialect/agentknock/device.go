@@ -32,17 +32,9 @@ func (d *Dialect) deviceFrame(ctx context.Context, c *relay.Conn, s *session, f 
 	default:
 		m.event = CompletionTaken
 	}
-	was, err := d.requestState(ctx, h, m)
-	if err != nil {
-		return err
-	}
 	out, err := d.apply(ctx, h, m)
 	if err != nil {
 		return d.failed(ctx, c, f.scope, err)
-	}
-	// That the device has the request may be news, whatever the frame was.
-	if out.x != nil && was == Accepted && out.x.Request == Delivered {
-		out.news = true
 	}
 	switch {
 	case m.resume:
@@ -59,7 +51,7 @@ func (d *Dialect) deviceFrame(ctx context.Context, c *relay.Conn, s *session, f 
 // requestTaken tells the client that the device has the request, and sends a
 // completion that has waited for that.
 func (d *Dialect) requestTaken(ctx context.Context, h home, out outcome) error {
-	if out.x == nil || (out.verdict != Changed && !out.again) {
+	if !out.taken {
 		return nil
 	}
 	return d.requestDelivered(ctx, h, out.x)
@@ -84,7 +76,7 @@ func (d *Dialect) completionTaken(ctx context.Context, s scope, out outcome) err
 // responseSent answers a response and brings it to the client.
 func (d *Dialect) responseSent(ctx context.Context, c *relay.Conn, h home, s scope, out outcome) error {
 	var err error
-	if out.news {
+	if out.taken {
 		err = d.requestDelivered(ctx, h, out.x)
 	}
 	switch out.verdict {
@@ -113,7 +105,7 @@ func (d *Dialect) resumedByDevice(ctx context.Context, c *relay.Conn, h home, s 
 		if err != nil || out.x.of(k) != Accepted {
 			continue
 		}
-		_, err = d.postPayload(ctx, c.ID, h, out.x, k, nil, 0)
+		_, err = d.postPayload(ctx, c.ID, h, parcel{scope: out.x.scope(k), address: out.x.Address})
 	}
 	return err
 }

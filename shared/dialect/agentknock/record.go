@@ -203,13 +203,14 @@ func (x *record) openAttrs() table.Attrs {
 	}
 	return table.Attrs{
 		"x": table.String(x.ID), "c": table.String(x.Client), "b": table.Number(x.bytes()),
-		string(request): waits(x.Request), string(completion): waits(x.Completion),
+		"a": table.String(x.Address), string(request): waits(x.Request), string(completion): waits(x.Completion),
 	}
 }
 
 // entry is an item of the order of acceptance.
 type entry struct {
 	sort, id, client    string
+	address             string
 	bytes               int64
 	request, completion bool // waits for the device
 }
@@ -218,6 +219,7 @@ func entryFrom(it table.Item) entry {
 	a := it.Attrs
 	return entry{
 		sort: it.Key.Sort, id: a["x"].Str(), client: a["c"].Str(), bytes: a["b"].Num(),
+		address: a["a"].Str(),
 		request: a[string(request)].Num() == 1, completion: a[string(completion)].Num() == 1,
 	}
 }

@@ -89,6 +89,5 @@ func apart(t *testing.T, r *relay, name func(mine, other *boat)) {
 	waiting.wantStatus(false)
 	for _, p := range []*peer{ship, v, waiting} {
 		p.wantNothing()
-		p.close()
 	}
 }

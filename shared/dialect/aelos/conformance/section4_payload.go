@@ -138,59 +138,85 @@ func payloadNobody(t *testing.T, r *relay) {
 	}
 }
 
-// payloadRefused lets a boat, or a viewer who may send commands, send a frame
-// that is a protocol error. It must not reach the other end.
-func payloadRefused(t *testing.T, r *relay, fromBoat bool, frame func(tag wire.Tag) []byte) {
+// payloadRefused lets a boat, or a viewer who may send commands, send a frame of
+// which nothing must reach the other end.
+func payloadRefused(t *testing.T, r *relay, fromBoat bool, refused func(*peer), frame func(tag wire.Tag) []byte) {
 	t.Helper()
 	b := r.boat(t)
 	ship, v, tag := b.watched()
-	ship.name, v.name = fmt.Sprintf("%s (%.8x)", ship.name, frame(tag)), fmt.Sprintf("%s (%.8x)", v.name, frame(tag))
+	bad := frame(tag)
+	ship.name, v.name = fmt.Sprintf("%s (%.8x)", ship.name, bad), fmt.Sprintf("%s (%.8x)", v.name, bad)
 	if fromBoat {
-		ship.sendPayload(frame(tag))
-		ship.wantRefusal(wire.CodeProto)
+		ship.sendPayload(bad)
+		refused(ship)
+		ship.close()
 		v.wantStatus(false)
 		v.wantNothing()
 	} else {
-		v.sendPayload(frame(tag))
-		v.wantRefusal(wire.CodeProto)
+		v.sendPayload(bad)
+		refused(v)
+		v.close()
 		ship.wantDetach(tag, 0)
 		ship.wantNothing()
 	}
 }
 
+// protoError wants the peer to be told of a protocol error and hung up on.
+func protoError(p *peer) { p.t.Helper(); p.wantRefusal(wire.CodeProto) }
+
+// protoErrorOrNothing takes silence as well.
+func protoErrorOrNothing(p *peer) {
+	p.t.Helper()
+	p.sendText(`{"t":"ping"}`)
+	e := p.frame("pong or a protocol error")
+	switch c := e.control.(type) {
+	case wire.Pong:
+		return
+	case wire.Error:
+		if c.Code == wire.CodeProto {
+			p.wantClosed()
+			return
+		}
+	}
+	p.instead("pong or a protocol error", e)
+}
+
 // A frame on the wrong leg is a protocol error.
 func payloadWrongLeg(t *testing.T, r *relay) {
 	for _, ty := range []wire.Type{wire.Command, wire.Identify} {
-		payloadRefused(t, r, true, func(tag wire.Tag) []byte { return tagged(ty, tag, 1, r.noise(50)) })
+		payloadRefused(t, r, true, protoError, func(tag wire.Tag) []byte { return tagged(ty, tag, 1, r.noise(50)) })
 	}
 	for _, ty := range []wire.Type{wire.Snapshot, wire.Outcome} {
-		payloadRefused(t, r, false, func(tag wire.Tag) []byte { return untagged(ty, 1, r.noise(50)) })
-		payloadRefused(t, r, false, func(tag wire.Tag) []byte { return tagged(ty, tag, 1, r.noise(50)) })
+		payloadRefused(t, r, false, protoError, func(tag wire.Tag) []byte { return untagged(ty, 1, r.noise(50)) })
+		payloadRefused(t, r, false, protoError, func(tag wire.Tag) []byte { return tagged(ty, tag, 1, r.noise(50)) })
 	}
 }
 
-// There are four types. One of them is a control frame in a binary message.
+// There are four types. One of these is a control frame in a binary message.
+// Whether the sender is told is open.
 func payloadUnknown(t *testing.T, r *relay) {
 	for _, ty := range []wire.Type{0x00, 0x05, 0x10, '{', 0x80, 0x81, 0xff} {
-		payloadRefused(t, r, true, func(tag wire.Tag) []byte { return tagged(ty, tag, 1, r.noise(50)) })
-		payloadRefused(t, r, false, func(tag wire.Tag) []byte { return untagged(ty, 1, r.noise(50)) })
+		payloadRefused(t, r, true, protoErrorOrNothing, func(tag wire.Tag) []byte { return tagged(ty, tag, 1, r.noise(50)) })
+		payloadRefused(t, r, false, protoErrorOrNothing, func(tag wire.Tag) []byte { return untagged(ty, 1, r.noise(50)) })
 	}
-	if !r.Base64 {
-		payloadRefused(t, r, false, func(wire.Tag) []byte { return []byte(`{"t":"ping"}`) })
-	}
+	payloadRefused(t, r, false, protoErrorOrNothing, func(wire.Tag) []byte { return []byte(`{"t":"hs1","vs":"","e":"x"}`) })
+	payloadRefused(t, r, true, protoErrorOrNothing, func(tag wire.Tag) []byte {
+		return []byte(`{"t":"hs2","vs":"` + tag.String() + `","e":"x","s":"y"}`)
+	})
 }
 
-// A frame of a boat that has no room for a tag.
+// A frame of a boat that has no room for a tag, of a viewer that has none for a
+// type. Whether the sender is told is open.
 func payloadShort(t *testing.T, r *relay) {
 	for size := range 5 {
 		if size == 0 && r.Base64 {
 			continue // no text at all
 		}
 		for _, ty := range []wire.Type{wire.Snapshot, wire.Outcome} {
-			payloadRefused(t, r, true, func(tag wire.Tag) []byte { return tagged(ty, tag, 1, nil)[:size] })
+			payloadRefused(t, r, true, protoErrorOrNothing, func(tag wire.Tag) []byte { return tagged(ty, tag, 1, nil)[:size] })
 		}
 	}
 	if !r.Base64 {
-		payloadRefused(t, r, false, func(wire.Tag) []byte { return nil })
+		payloadRefused(t, r, false, protoErrorOrNothing, func(wire.Tag) []byte { return nil })
 	}
 }

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"bytes"
 	"encoding/json"
 	"testing"
 
@@ -124,7 +125,7 @@ func pushBare(t *testing.T, r *relay) {
 	h.wantWake(0)
 	for _, p := range h.pushesTo() {
 		for _, id := range []string{m.ID, h.device.ID, h.address} {
-			if json.Valid(p.Payload) && containsText(p.Payload, id) {
+			if bytes.Contains(p.Payload, []byte(id)) {
 				t.Error("the push names who is behind it")
 			}
 		}
@@ -132,17 +133,6 @@ func pushBare(t *testing.T, r *relay) {
 			t.Errorf("the push tells %s", what)
 		}
 	}
-}
-
-func containsText(b []byte, s string) bool { return len(s) > 0 && indexOf(b, s) >= 0 }
-
-func indexOf(b []byte, s string) int {
-	for i := range len(b) - len(s) + 1 {
-		if string(b[i:i+len(s)]) == s {
-			return i
-		}
-	}
-	return -1
 }
 
 func pushConnected(t *testing.T, r *relay) {
@@ -200,20 +190,25 @@ func pushPairing(t *testing.T, r *relay) {
 // A completion is work, too.
 func pushCompletion(t *testing.T, r *relay) {
 	h := r.home(t)
+	h.registerPush()
 	dv := h.open()
 	m := h.pair(dv)
 	c := m.dial()
-	x := m.deal()
-	x.publish(c)
-	x.deliver(dv, c)
+	var all []*deal
+	for range 50 {
+		x := m.deal()
+		x.publish(c)
+		x.deliver(dv, c)
+		all = append(all, x)
+	}
 	dv.close()
-	h.registerPush()
-	// By the answer to a call of its own, the relay may still take it for present.
-	eventually(t, "the device to be gone", func() bool {
-		y := m.deal()
-		y.publish(c)
+	// The relay may take it for present for a moment yet.
+	eventually(t, "a wake", func() bool {
+		if len(all) > 0 {
+			all[0].complete(c)
+			all = all[1:]
+		}
 		return len(h.pushesTo()) > 0
 	})
 	h.wantWake(0)
-	x.complete(c)
 }

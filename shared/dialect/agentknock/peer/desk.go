@@ -55,6 +55,8 @@ type outgoing struct {
 // change is a client state that was asked for.
 type change struct {
 	frame Frame
+	// again says that it was asked for on an earlier connection, too.
+	again bool
 	done  bool
 	err   error
 }
@@ -74,6 +76,7 @@ func (d *Desk) recover(c *Conn) {
 	d.caught = false
 	var again []Frame
 	for _, s := range d.asked {
+		s.again = true
 		again = append(again, s.frame)
 	}
 	d.out = slices.DeleteFunc(d.out, func(o *outgoing) bool { return o.err != nil || o.received })
@@ -128,7 +131,7 @@ func (d *Desk) note(f Frame) {
 		d.settle(func(s *change) bool { return s.frame.ClientID == f.ClientID && s.frame.State == f.State }, nil)
 	case Error:
 		if f.RequestID == "" && !f.Retryable {
-			d.settle(func(*change) bool { return true }, &RelayError{f})
+			d.refused(f)
 		}
 	}
 	if f.RequestID == "" {
@@ -147,6 +150,16 @@ func (d *Desk) settle(fits func(*change) bool, err error) {
 		d.asked[i].done, d.asked[i].err = true, err
 		d.asked = slices.Delete(d.asked, i, i+1)
 	}
+}
+
+// refused ends the first change with an error. What has been asked for before may
+// have happened then, and cannot happen twice: that is as good as done.
+func (d *Desk) refused(f Frame) {
+	var err error
+	if len(d.asked) > 0 && !(d.asked[0].again && f.Code == "INVALID_CLIENT_STATE") {
+		err = &RelayError{f}
+	}
+	d.settle(func(*change) bool { return true }, err)
 }
 
 func (o *outgoing) note(f Frame) {

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"blindpost/shared/dialect/agentknock/peer"
+)
+
+// sealer stands in for the cryptography between agent and phone, which is no
+// business of the relay's: the demo only needs payloads that nobody else can read.
+type sealer struct{ aead cipher.AEAD }
+
+type sealed struct {
+	Nonce []byte `json:"nonce"`
+	Text  []byte `json:"sealed"`
+}
+
+func newSealer() (sealer, error) {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return sealer{}, fmt.Errorf("failed to make a key: %w", err)
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		return sealer{}, fmt.Errorf("failed to make a key: %w", err)
+	}
+	return sealer{aead}, nil
+}
+
+func (s sealer) seal(text string) json.RawMessage {
+	nonce := make([]byte, s.aead.NonceSize())
+	_, _ = rand.Read(nonce)
+	payload, _ := json.Marshal(sealed{nonce, s.aead.Seal(nil, nonce, []byte(text), nil)}) // never fails
+	return payload
+}
+
+// open reads what the other side has sealed.
+func (s sealer) open(payload json.RawMessage) (string, error) {
+	var v sealed
+	if err := json.Unmarshal(payload, &v); err != nil || len(v.Nonce) != s.aead.NonceSize() {
+		return "", errors.New("it is not sealed")
+	}
+	text, err := s.aead.Open(nil, v.Nonce, v.Text, nil)
+	if err != nil {
+		return "", errors.New("the seal is broken")
+	}
+	return string(text), nil
+}
+
+// read opens a payload and compares it with what was said.
+func (s sealer) read(payload json.RawMessage, want string) error {
+	got, err := s.open(payload)
+	if err == nil && got != want {
+		err = fmt.Errorf("it reads %q", got)
+	}
+	return err
+}
+
+// knocks are what has come to the phone and was not looked at yet.
+type knocks struct {
+	mu      sync.Mutex
+	waiting []peer.Incoming
+	taken   int
+	changed chan struct{} // closed and replaced with each one
+}
+
+func newKnocks() *knocks { return &knocks{changed: make(chan struct{})} }
+
+// take is an OnMessage function.
+func (k *knocks) take(in peer.Incoming) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.waiting = append(k.waiting, in)
+	k.taken++
+	close(k.changed)
+	k.changed = make(chan struct{})
+}
+
+// next waits for a message of an exchange.
+func (k *knocks) next(ctx context.Context, requestID, kind string) (peer.Incoming, error) {
+	for {
+		k.mu.Lock()
+		i := slices.IndexFunc(k.waiting, func(in peer.Incoming) bool { return in.RequestID == requestID && in.Kind == kind })
+		if i >= 0 {
+			in := k.waiting[i]
+			k.waiting = slices.Delete(k.waiting, i, i+1)
+			k.mu.Unlock()
+			return in, nil
+		}
+		changed := k.changed
+		k.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return peer.Incoming{}, fmt.Errorf("the %s did not come", kind)
+		}
+	}
+}
+
+// left is how many messages nobody has asked for.
+func (k *knocks) left() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.waiting)
+}

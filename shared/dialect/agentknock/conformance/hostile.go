@@ -1,0 +1,426 @@
+package conformance
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"blindpost/shared/dialect/agentknock/peer"
+)
+
+// hostile are peers that mean no good, or whose network does not; races are two
+// that want the same at once.
+var (
+	hostile = []story{
+		{name: "Hostile_AcksOfWhatNeverCame", tell: hostileAcks},
+		{name: "Hostile_SilentNetworkLosesNothing", tell: hostileSilent},
+		{name: "Hostile_StalledDeviceHoldsUpNobody", tell: hostileStalled, needs: carries(peer.MaxFrame)},
+		{name: "Hostile_GarbageDoesNotDisturbOthers", tell: hostileGarbage},
+		{name: "Hostile_LongPathsAndHeaders", tell: hostilePaths},
+	}
+	races = []story{
+		{name: "Race_TwoDevicesClaimOneAddress", tell: raceAddress},
+		{name: "Race_TwoClaimsOfOneDevice", tell: raceClaim},
+		{name: "Race_TwoAttemptsWithOneID", tell: raceAttempt},
+		{name: "Race_SameRequestOnManyConnections", tell: raceRequest},
+		{name: "Race_ResponseAgainstCompletion", tell: raceCompletion},
+		{name: "Race_RevocationAgainstRequests", tell: raceRevoked},
+		{name: "Race_DeviceConnectsOften", tell: raceDevices},
+	}
+)
+
+// A device that acks what it never got: what has not been sent cannot be delivered.
+func hostileAcks(t *testing.T, r *relay) {
+	h, dv, m, c := r.couple(t)
+	x := m.deal()
+	dv.send(x.ack(peer.Request), x.ack(peer.Completion)) // before there is any
+	dv.mayGet(x.inactive(""), x.inactive(peer.Request), x.inactive(peer.Completion))
+	dv.settle()
+	x.publish(c)
+	dv.want(x.delivery(peer.Request))
+	c.settle() // no receipt
+	dv.send(x.ack(peer.Completion))
+	dv.settle()
+	c.wantState(x, "open", "accepted", "absent", "absent")
+	dv.close()
+	dv = h.open(x.delivery(peer.Request))
+	dv.send(x.ack(peer.Request))
+	c.want(x.receipt(peer.Request))
+
+	y := m.deal()
+	y.publish(c)
+	y.deliver(dv, c)
+	c.send(y.ack(peer.Response)) // the same from the client
+	c.settle()
+	c.wantState(y, "open", "delivered", "absent", "absent")
+	y.answer(dv)
+	y.receive(c, dv)
+
+	// A device elsewhere cannot ack either.
+	_, dv2, _, _ := r.couple(t)
+	z := m.deal()
+	z.publish(c)
+	dv2.mayGet(z.inactive(""), z.inactive(peer.Request))
+	dv2.send(z.ack(peer.Request))
+	dv2.settle()
+	c.settle()
+	c.wantState(z, "open", "accepted", "absent", "absent")
+}
+
+// A device whose network vanishes finds everything after it reconnects; so does a
+// client.
+func hostileSilent(t *testing.T, r *relay) {
+	h := r.home(t)
+	wire := r.proxy(t)
+	first := h.open()
+	m := h.pair(first)
+	first.close()
+	dv := h.dial(wire)
+	dv.wantOpening(false)
+	c := m.dial()
+	wire.freeze()
+	var waiting []*deal
+	var frames []peer.Frame
+	for range 20 {
+		x := m.deal()
+		x.publish(c)
+		waiting = append(waiting, x)
+		frames = append(frames, x.delivery(peer.Request))
+	}
+	dv = h.open(frames...)
+	for _, x := range waiting {
+		dv.send(x.ack(peer.Request))
+		c.want(x.receipt(peer.Request))
+	}
+
+	wire2 := r.proxy(t)
+	lost := m.dial(wire2)
+	x := m.deal()
+	x.publish(lost)
+	dv.want(x.delivery(peer.Request))
+	wire2.freeze()
+	dv.send(x.ack(peer.Request))
+	x.answer(dv)
+	c.wantState(x, "open", "delivered", "accepted", "absent")
+	x.receive(c, dv)
+}
+
+// A device that does not read is its own problem.
+func hostileStalled(t *testing.T, r *relay) {
+	h := r.home(t)
+	dv := h.open()
+	m := h.pair(dv)
+	dv.close()
+	wire := r.proxy(t)
+	dv = h.dial(wire)
+	dv.wantOpening(false)
+	wire.freeze()
+	c := m.dial()
+	_, odv, om, oc := r.couple(t)
+	big := raw(`"` + strings.Repeat("x", 200<<10) + `"`)
+	for range 30 { // 6 MB
+		x := m.deal()
+		x.payloads[peer.Request] = big
+		x.publish(c)
+		om.deal().whole(oc, odv)
+	}
+	c.settle()
+	// By another network it has them all.
+	dv = h.dial()
+	dv.want(peer.Frame{Type: peer.PushRegistration, State: "missing"})
+	n := 0
+	for f := dv.next("a request"); f.Type != peer.CaughtUp; f = dv.next("a request") {
+		if f.Type == peer.Message && len(f.Payload) == len(big) {
+			n++
+			dv.send(peer.Frame{Type: peer.Ack, ClientID: f.ClientID, RequestID: f.RequestID, Kind: f.Kind})
+		}
+	}
+	if n != 30 {
+		t.Errorf("%d of 30 came", n)
+	}
+}
+
+func hostileGarbage(t *testing.T, r *relay) {
+	_, dv, m, c := r.couple(t)
+	bad := r.home(t)
+	bdv := bad.open()
+	bm := bad.pair(bdv)
+	for i := range 30 {
+		e := bm.dial()
+		for range i%3 + 1 {
+			e.sendText(strings.Repeat("[{", i*7))
+		}
+		if i%2 == 0 {
+			e.drop()
+		}
+		m.deal().whole(c, dv)
+	}
+	bm.deal().whole(bm.dial(), bdv)
+}
+
+// Paths and headers of any length are refused without harm.
+func hostilePaths(t *testing.T, r *relay) {
+	h := r.home(t)
+	m := h.newMember()
+	long := strings.Repeat("A", 4<<10)
+	for _, path := range []string{
+		"/v1/address/" + long + "/request/" + m.ID, "/v1/address/" + h.address + "/request/" + long, "/v1/device/" + long,
+		"/v1/device/" + h.device.ID + "/client/" + long, "/v1/device/%00", "/v1/device/..%2f..%2f" + h.device.ID, "/v1/address//request/" + m.ID,
+	} {
+		conn, err := r.at.Dial(soon(t), peer.ClientRole, path, m.Token, peer.Options{})
+		var no *peer.Refusal
+		if err == nil {
+			conn.Drop()
+		}
+		if !errors.As(err, &no) || no.Status < 400 || no.Status >= 500 {
+			t.Errorf("%.60s: %v", path, err)
+		}
+	}
+	h.pair(h.open())
+}
+
+func raceAddress(t *testing.T, r *relay) {
+	for range 10 {
+		address := peer.NewAddress()
+		const n = 8
+		homes := make([]*home, n)
+		for i := range homes {
+			homes[i] = r.home(t)
+		}
+		errs := make([]error, n)
+		var wg sync.WaitGroup
+		for i, h := range homes {
+			wg.Go(func() { errs[i] = h.device.SetAddress(soon(t), address) })
+		}
+		wg.Wait()
+		winner := -1
+		for i, err := range errs {
+			if err == nil {
+				if winner >= 0 {
+					t.Fatal("two devices have the address")
+				}
+				winner = i
+				continue
+			}
+			if no := r.wantRefusal(t, "the second", err, true, 409); no.Code != "ADDRESS_ALREADY_CLAIMED" {
+				t.Errorf("the code is %s", no.Code)
+			}
+		}
+		if winner < 0 {
+			t.Fatal("nobody has the address")
+		}
+		h := homes[winner]
+		h.address = address
+		h.pair(h.open())
+	}
+}
+
+func raceClaim(t *testing.T, r *relay) {
+	for range 10 {
+		id := newID()
+		const n = 6
+		devices := make([]*peer.Device, n)
+		errs := make([]error, n)
+		var wg sync.WaitGroup
+		for i := range devices {
+			devices[i] = r.newDevice(r.at)
+			devices[i].ID = id
+			wg.Go(func() { errs[i] = devices[i].Claim(soon(t)) })
+		}
+		wg.Wait()
+		won := 0
+		for i, err := range errs {
+			if err == nil {
+				won++
+				(&home{t: t, r: r, name: "winner", device: devices[i]}).open()
+				continue
+			}
+			r.wantRefusal(t, "the second", err, true, 409)
+		}
+		if won != 1 {
+			t.Fatalf("%d devices have the id", won)
+		}
+	}
+}
+
+// Two strangers with one id: the token of one of them is fixed.
+func raceAttempt(t *testing.T, r *relay) {
+	h := r.home(t)
+	dv := h.open()
+	for range 10 {
+		m := h.newMember()
+		dv.mayGet(m.stateFrame("pending"))
+		tokens := []string{m.Token, h.newMember().Token, h.newMember().Token}
+		conns := make([]*peer.Conn, len(tokens))
+		errs := make([]error, len(tokens))
+		var wg sync.WaitGroup
+		for i, token := range tokens {
+			c := *m.Client
+			c.Token = token
+			wg.Go(func() { conns[i], errs[i] = c.DialPairing(soon(t), peer.Options{}) })
+		}
+		wg.Wait()
+		won := 0
+		for i, err := range errs {
+			if err != nil {
+				r.wantRefusal(t, "the second", err, r.RefusalBodies, 409, 401)
+				continue
+			}
+			won++
+			m.Token = tokens[i]
+			c := m.end(conns[i], nil)
+			c.barrier = peer.Frame{Type: peer.Resume, ClientID: m.ID, RequestID: m.ID}
+			x := m.pairing()
+			x.publish(c)
+			x.deliver(dv, c)
+			m.set(dv, "active")
+			m.dial().settle()
+		}
+		if won != 1 {
+			t.Fatalf("%d attempts were admitted", won)
+		}
+	}
+}
+
+// One request on many connections at once, with different payloads: one wins, all
+// are acknowledged, the device sees one.
+func raceRequest(t *testing.T, r *relay) {
+	h, dv, m, c := r.couple(t)
+	for range 10 {
+		x := m.deal()
+		const n = 6
+		var wg sync.WaitGroup
+		ends := make([]*end, n)
+		for i := range ends {
+			ends[i] = m.dial()
+			other := m.dealWith(x.id)
+			wg.Go(func() { _ = ends[i].conn.Send(soon(t), other.message(peer.Request)) })
+		}
+		wg.Wait()
+		for _, e := range ends {
+			e.want(x.ack(peer.Request))
+		}
+		f := dv.next("the request")
+		if f.Type != peer.Message || f.RequestID != x.id {
+			t.Fatalf("the device gets %s", f)
+		}
+		x.payloads[peer.Request] = f.Payload
+		dv.settle()
+		dv.drop()
+		dv = h.open(x.delivery(peer.Request)) // that one, and no other
+		dv.send(x.ack(peer.Request))
+		dv.settle()
+		c.wantState(x, "open", "delivered", "absent", "absent")
+		for _, e := range ends {
+			e.drop()
+		}
+	}
+}
+
+// The device answers while the client gives up.
+func raceCompletion(t *testing.T, r *relay) {
+	h, dv, m, c := r.couple(t)
+	for range 20 {
+		x := m.deal()
+		x.publish(c)
+		x.deliver(dv, c)
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = dv.conn.Send(soon(t), x.message(peer.Response)) })
+		wg.Go(func() { _ = c.conn.Send(soon(t), x.message(peer.Completion)) })
+		wg.Wait()
+		c.mayGet(x.delivery(peer.Response))
+		c.want(x.ack(peer.Completion))
+		dv.mayGet(x.ack(peer.Response), x.inactive(peer.Response), x.inactive(""))
+		dv.want(x.delivery(peer.Completion))
+		dv.send(x.ack(peer.Completion))
+		c.want(x.receipt(peer.Completion))
+		c.send(x.resume())
+		f := c.next("state")
+		if f.Type != peer.State || f.Exchange != "settled" || f.Response == "accepted" || f.Response == "delivered" {
+			t.Fatalf("the state is %s", f)
+		}
+	}
+	dv.settle()
+	h.open()
+}
+
+// After client_state revoked, nothing of the client reaches the device any more.
+func raceRevoked(t *testing.T, r *relay) {
+	h := r.home(t)
+	dv := h.open()
+	for range 10 {
+		m := h.pair(dv)
+		c := m.dial()
+		go func() {
+			for c.conn.Send(soon(t), m.deal().message(peer.Request)) == nil {
+			}
+		}()
+		dv.next("the first")
+		dv.send(peer.Frame{Type: peer.SetClientState, ClientID: m.ID, State: "revoked"})
+		for {
+			f := dv.next("client_state")
+			if keyOf(f) == keyOf(m.stateFrame("revoked")) {
+				break
+			}
+		}
+		dv.settle()
+		c.wantEnd(4003)
+		dv.settle()
+		dv = h.open()
+	}
+}
+
+// The device comes and goes while requests come in: none is lost, each is accepted
+// once it has been acknowledged.
+func raceDevices(t *testing.T, r *relay) {
+	h := r.home(t)
+	dv := h.open()
+	m := h.pair(dv)
+	dv.close()
+	session := m.Start(t.Context(), peer.SessionOptions{})
+	defer session.Stop()
+	const n = 60
+	var exchanges []*peer.Exchange
+	done := make(chan error, 1)
+	go func() {
+		for range n {
+			x := session.Begin(newID(), r.payload("request"))
+			exchanges = append(exchanges, x)
+			if err := x.Accepted(soon(t)); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	seen := make(map[string]bool)
+	for i := 0; len(seen) < n; i++ {
+		e := h.dial()
+		for range 1 + i%7 {
+			f, err := e.frame()
+			if err != nil {
+				t.Fatalf("after %d of %d: %v", len(seen), n, err)
+			}
+			if f.Type == peer.Message {
+				seen[f.RequestID] = true
+				e.send(peer.Frame{Type: peer.Ack, ClientID: f.ClientID, RequestID: f.RequestID, Kind: f.Kind})
+			}
+			if f.Type == peer.CaughtUp && len(seen) == n {
+				break
+			}
+		}
+		switch i % 3 {
+		case 0:
+			e.drop()
+		case 1:
+			e.close()
+		}
+	}
+	must(t, <-done)
+	for _, x := range exchanges {
+		if !seen[x.ID()] {
+			t.Errorf("request %s is lost", x.ID())
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package agentknock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/relay"
+)
+
+// parcel is a message on its way to its recipient.
+type parcel struct {
+	scope
+	address string // of an initial pairing
+	payload []byte // nil: as it is stored
+	mark    uint64
+}
+
+// postPayload posts a message. The outcome is 0 if there is nothing to post any more,
+// or nobody to post it to (then the error is gateway.ErrGone).
+func (d *Dialect) postPayload(ctx context.Context, c gateway.Conn, h home, p parcel) (gateway.Outcome, error) {
+	if p.payload == nil {
+		payload, ok, err := d.loadPayload(ctx, h, p.Request, p.Kind)
+		if err != nil || !ok {
+			return 0, err
+		}
+		p.payload = payload
+	}
+	if p.Kind == response {
+		p.address = ""
+	}
+	f := messageFrame(p.scope, p.address, p.payload)
+	outcome, err := d.core.Front().Post(ctx, c, gateway.Message{Data: f.Data, Text: true, Mark: p.mark})
+	if errors.Is(err, gateway.ErrTooLarge) {
+		// No later try on this front will do better; on another one it may.
+		d.core.Observer().Dropped(relay.ClassLive, "too_large_for_front", 1)
+		return 0, nil
+	}
+	return outcome, err
+}
+
+// deliver brings a message to the device if it is connected, else has it woken. The
+// message is stored; nothing that fails here loses it.
+func (d *Dialect) deliver(ctx context.Context, h home, x *record, k kind, payload []byte) error {
+	m, err := d.device(ctx, h)
+	if err != nil || m == nil {
+		return err
+	}
+	if m.Conn == "" || d.core.Front().Gone(m.Conn) {
+		d.core.Observer().Message(relay.ClassStored, relay.Stored)
+		return d.wake(ctx, m)
+	}
+	if k == request && !takesMessages(m) {
+		d.core.Observer().Message(relay.ClassStored, relay.Queued)
+		return nil // it is being sent what waits, and this will be part of it
+	}
+	_, err = d.postPayload(ctx, m.Conn, h, parcel{scope: x.scope(k), address: x.Address, payload: payload})
+	switch {
+	case errors.Is(err, gateway.ErrGone):
+		d.core.Observer().Message(relay.ClassStored, relay.Stored)
+		d.core.Vanished(ctx, m)
+		return d.wake(ctx, m)
+	case err != nil:
+		return d.deliverLater(ctx, h, x, err)
+	}
+	d.core.Observer().Message(relay.ClassStored, relay.Delivered)
+	return nil
+}
+
+// respond brings a response to the connection that has published or resumed the
+// exchange last. If that is gone the client will resume.
+func (d *Dialect) respond(ctx context.Context, h home, x *record, payload []byte) error {
+	if x.Conn == "" {
+		return nil
+	}
+	_, err := d.postPayload(ctx, x.Conn, h, parcel{scope: x.scope(response), payload: payload})
+	if err == nil || errors.Is(err, gateway.ErrGone) {
+		return nil
+	}
+	return d.deliverLater(ctx, h, x, err)
+}
+
+// toClient posts a receipt. It is only for information: a client that does not get it
+// can ask for the state.
+func (d *Dialect) toClient(ctx context.Context, x *record, f relay.Frame) error {
+	if x.Conn == "" {
+		return nil
+	}
+	_, err := d.post(ctx, x.Conn, f)
+	return err
+}
+
+// deliverAfter is when a message is tried again that could not be posted.
+const deliverAfter = 2 * time.Second
+
+// deliverLater has a job try again: the front could not take a message for now.
+func (d *Dialect) deliverLater(ctx context.Context, h home, x *record, cause error) error {
+	d.core.Log().WarnContext(ctx, "failed to post a message, it is tried again", "device", short(h.device), "error", cause)
+	b := jobBody{Device: h.device, Generation: h.generation, Client: x.Client, Request: x.ID}
+	return d.later(ctx, jobDeliver, b, d.core.Now().Add(deliverAfter))
+}
+
+// deliverJob sends what waits in an exchange, to both sides.
+func (d *Dialect) deliverJob(ctx context.Context, b jobBody) error {
+	h := b.home()
+	release, err := d.hold(ctx, h)
+	if err != nil {
+		return err
+	}
+	defer release()
+	x, err := d.loadExchange(ctx, h, b.Request, false)
+	if err != nil || x == nil || x.Client != b.Client || !x.Live() {
+		return err
+	}
+	switch {
+	case x.Request == Accepted:
+		return d.deliver(ctx, h, x, request, nil)
+	case x.Completion == Accepted:
+		return d.deliver(ctx, h, x, completion, nil)
+	case x.Response == Accepted:
+		return d.respond(ctx, h, x, nil)
+	}
+	return nil
+}

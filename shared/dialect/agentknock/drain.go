@@ -1,0 +1,308 @@
+package agentknock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/relay"
+	"blindpost/shared/table"
+)
+
+// When a device connects, a job sends it push_registration, then all that waits for
+// it in the order of acceptance, then caught_up. Until that is done a new request is
+// only stored: the job finds it in its turn.
+//
+// A front that knows when its peer has received something sets the pace: after a
+// window the job ends, and the confirmation of the window's last message begins the
+// next one. On a front that does not, time does: a job that has taken long enough
+// leaves the rest to another one.
+
+const (
+	drainPage  = 64
+	drainBytes = 1 << 20 // of a window
+	drainCount = 128
+	// drainBudget is how long one job goes on.
+	drainBudget = 10 * time.Second
+	// drainAttempts is after how many attempts the connection is given up instead: the
+	// device will come again.
+	drainAttempts = 5
+
+	// A connection may take so long to open. A job looks so often, with pauses that
+	// double; then it leaves the rest to the queue.
+	young       = 15 * time.Second
+	greetTries  = 7
+	greetPause  = 10 * time.Millisecond
+	attrTakes   = "open"    // epoch of the connection that takes messages as they come
+	attrPush    = "push"    // state of the push registration
+	attrWake    = "wake"    // when the last push is due
+	attrToken   = "token"   // hash of the device's token
+	attrAddress = "address" // where it can be found
+	attrPairing = "pairing" // 1: new pairings are taken
+)
+
+// takesMessages reports whether the device has been sent what waited for it when it
+// connected.
+func takesMessages(m *relay.Member) bool { return m.Attr(attrTakes).Num() == m.Epoch }
+
+func (d *Dialect) drainJob(ctx context.Context, b jobBody, attempt int) error {
+	err := d.tryDrain(ctx, b)
+	if err == nil || attempt < drainAttempts {
+		return err
+	}
+	d.core.Log().WarnContext(ctx, "failed to send a device what waits for it", "device", short(b.Device), "error", err)
+	return d.close(ctx, b.Conn, gateway.CloseInternal, "internal error")
+}
+
+func (d *Dialect) tryDrain(ctx context.Context, b jobBody) error {
+	c, err := d.core.LoadConn(ctx, b.Conn)
+	if err != nil || c == nil {
+		return err
+	}
+	s, err := sessionOf(c)
+	if err != nil {
+		return err
+	}
+	if !s.Drain.Greeted {
+		// Not while the device is held: the connection may not be open yet.
+		if gone, err := d.greet(ctx, c, b.home()); err != nil || gone {
+			return err
+		}
+	}
+	release, err := d.hold(ctx, b.home())
+	if err != nil {
+		return err
+	}
+	defer release()
+	if c, err = d.core.LoadConn(ctx, b.Conn); err != nil || c == nil {
+		return err
+	}
+	if s, err = sessionOf(c); err != nil || s.Drain.Done || s.Drain.Mark != 0 {
+		return err
+	}
+	s.Drain.Greeted = true
+	return d.drain(ctx, c, s)
+}
+
+var errNotOpen = errors.New("connection is not open yet")
+
+// greet says the first word on a connection, as soon as it is open. It reports true
+// if there is nobody any more to hear it.
+func (d *Dialect) greet(ctx context.Context, c *relay.Conn, h home) (gone bool, err error) {
+	m, err := d.device(ctx, h)
+	if err != nil || m == nil || m.Conn != c.ID {
+		return true, err
+	}
+	f := pushFrame(pushState(m))
+	for try, pause := 1, greetPause; ; try, pause = try+1, 2*pause {
+		ok, err := d.post(ctx, c.ID, f)
+		switch {
+		case err != nil || ok:
+			return false, err
+		case d.core.Now().Sub(c.At) > young:
+			return true, nil
+		case try == greetTries:
+			return false, errNotOpen
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return false, err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func pushState(m *relay.Member) string {
+	if s := m.Attr(attrPush).Str(); s != "" {
+		return s
+	}
+	return pushMissing
+}
+
+// Confirmed goes on when the device has received a window.
+func (d *Dialect) Confirmed(ctx context.Context, c *relay.Conn, marks []uint64) error {
+	s, err := sessionOf(c)
+	if err != nil || s.Drain.Mark == 0 {
+		return err
+	}
+	for _, mark := range marks {
+		if mark == s.Drain.Mark {
+			s.Drain.Mark = 0
+			return d.drain(ctx, c, s)
+		}
+	}
+	return nil
+}
+
+// window is what one run has sent.
+type window struct {
+	start         time.Time
+	frames, bytes int
+	// revoked remembers clients that were looked at.
+	revoked map[string]bool
+}
+
+// drain sends what waits. The device is held.
+func (d *Dialect) drain(ctx context.Context, c *relay.Conn, s *session) error {
+	w := &window{start: d.core.Now(), revoked: make(map[string]bool)}
+	h := s.home()
+	for {
+		m, err := d.device(ctx, h)
+		if err != nil || m == nil || m.Conn != c.ID {
+			return err // replaced or deleted: not ours any more
+		}
+		// Before the entries: whatever is accepted after this fails the condition below.
+		u, err := d.loadUsage(ctx, h)
+		if err != nil {
+			return err
+		}
+		p, err := d.core.Table().Query(ctx, table.Query{
+			Partition: h.partition(), Prefix: openSort, After: s.Drain.After, Limit: drainPage,
+		})
+		if err != nil {
+			return fmt.Errorf("failed to read what waits: %w", err)
+		}
+		for _, it := range p.Items {
+			stop, err := d.drainEntry(ctx, c, s, w, entryFrom(it))
+			if err != nil || stop {
+				return errors.Join(err, d.saveSession(ctx, c, s))
+			}
+		}
+		if len(p.Items) > 0 || p.More {
+			if p.More {
+				s.Drain.After = p.Next
+			}
+			if d.core.Now().Sub(w.start) > drainBudget {
+				b := jobBody{Device: s.Device, Generation: s.Generation, Conn: c.ID}
+				return errors.Join(d.saveSession(ctx, c, s), d.later(ctx, jobDrain, b, time.Time{}))
+			}
+			continue
+		}
+		done, err := d.drained(ctx, c, s, m, u)
+		if err != nil || done {
+			return err
+		}
+	}
+}
+
+func (d *Dialect) saveSession(ctx context.Context, c *relay.Conn, s *session) error {
+	if err := s.put(c); err != nil {
+		return err
+	}
+	return d.core.SaveConn(ctx, c)
+}
+
+// drainEntry sends what waits in one exchange. It reports true if that is enough for
+// now: the connection is gone, or a window is full.
+func (d *Dialect) drainEntry(ctx context.Context, c *relay.Conn, s *session, w *window, e entry) (stop bool, err error) {
+	skip, err := d.skips(ctx, s.home(), w, e)
+	if err != nil {
+		return false, err
+	}
+	var parcels []parcel
+	for _, k := range []kind{request, completion} {
+		if skip || (k == request && !e.request) || (k == completion && !e.completion) {
+			continue
+		}
+		parcels = append(parcels, parcel{scope: scope{Client: e.client, Request: e.id, Kind: k}, address: e.address})
+	}
+	full := w.frames+len(parcels) >= drainCount || w.bytes+int(e.bytes) >= drainBytes
+	for i, p := range parcels {
+		if full && i == len(parcels)-1 {
+			p.mark = relay.DialectMark | (s.Drain.Marks + 1)
+		}
+		outcome, err := d.postPayload(ctx, c.ID, s.home(), p)
+		if errors.Is(err, gateway.ErrGone) {
+			return true, nil // its end takes the device offline, and asks for a push
+		}
+		if err != nil {
+			return false, err
+		}
+		if outcome == gateway.Pending {
+			w.frames++
+			if p.mark != 0 {
+				s.Drain.Marks++
+				s.Drain.Mark = p.mark
+			}
+		}
+	}
+	if s.Drain.Mark == 0 && len(parcels) > 0 {
+		w.bytes += int(e.bytes)
+	}
+	s.Drain.After = e.sort
+	return s.Drain.Mark != 0, nil
+}
+
+// skips reports whether nothing of an exchange is to be sent: nothing waits, or its
+// client was revoked and the exchange with it.
+func (d *Dialect) skips(ctx context.Context, h home, w *window, e entry) (bool, error) {
+	if !e.waits() {
+		return true, nil
+	}
+	revoked, known := w.revoked[e.client]
+	if !known {
+		client, err := d.loadClient(ctx, h, e.client)
+		if err != nil {
+			return false, err
+		}
+		revoked = client != nil && client.State == stateRevoked
+		w.revoked[e.client] = revoked
+	}
+	return revoked, nil
+}
+
+// drained says that nothing more waits and has the device take messages as they come,
+// on condition that nothing was accepted since u was read. It reports false if
+// something was.
+func (d *Dialect) drained(ctx context.Context, c *relay.Conn, s *session, m *relay.Member, u usage) (bool, error) {
+	if !s.Drain.CaughtUp {
+		ok, err := d.post(ctx, c.ID, caughtUpFrame())
+		if err != nil || !ok {
+			return true, err
+		}
+		s.Drain.CaughtUp = true
+	}
+	change := relay.MemberChange{Attrs: map[string]table.Value{attrTakes: table.Number(m.Epoch)}}
+	err := d.core.Table().Transact(ctx, []table.Op{
+		relay.UpdateOp(m.Group, m.Key, change, m.IfUnchanged()...),
+		{
+			Action: table.Check, Key: s.home().key(countersSort),
+			Conds: []table.Cond{table.IfEqual(attrSeq, table.Number(u.Seq))},
+		},
+	})
+	if errors.Is(err, table.ErrCondition) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("failed to open a device: %w", err)
+	}
+	s.Drain.Done = true
+	return true, d.saveSession(ctx, c, s)
+}
+
+// anythingWaits reports whether something waits for a device.
+func (d *Dialect) anythingWaits(ctx context.Context, h home) (bool, error) {
+	entries, err := d.entries(ctx, h)
+	if err != nil {
+		return false, err
+	}
+	w := &window{revoked: make(map[string]bool)}
+	for _, e := range entries {
+		skip, err := d.skips(ctx, h, w, e)
+		if err != nil || !skip {
+			return !skip, err
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,275 @@
+package agentknock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/push"
+	"blindpost/shared/relay"
+	"blindpost/shared/table"
+)
+
+// What a device can have done to itself, by HTTP: claim, address, pairing, push,
+// delete.
+
+// Answers to a device.
+var (
+	errOtherToken   = errors.New("device is claimed with another token")
+	errAddressTaken = errors.New("address belongs to another device")
+)
+
+// lookEvery is when the sweeper looks at a device for the first time.
+const lookEvery = 24 * time.Hour
+
+// claim makes a device known, or finds that it is known by the same token.
+func (d *Dialect) claim(ctx context.Context, device string, token []byte) error {
+	group := groupOf(device)
+	for range maxTries {
+		m, err := d.core.GetMember(ctx, group, deviceMember)
+		if err != nil {
+			return err
+		}
+		if m != nil {
+			if !sameToken(m.Attr(attrToken).Raw(), token) {
+				return errOtherToken
+			}
+			return nil
+		}
+		// An earlier life may have been deleted only half way.
+		if err := d.core.CleanGroup(ctx, group); err != nil {
+			return err
+		}
+		h := home{device, d.core.NewID()}
+		member := relay.NewMember{
+			Generation: h.generation, Role: roleDevice,
+			Attrs: map[string]table.Value{attrToken: table.Bytes(token), attrPairing: table.Number(1)},
+		}
+		err = d.core.Table().Transact(ctx, []table.Op{
+			d.core.CreateOp(group, deviceMember, member, table.IfAbsent()),
+			relay.RootOp(group, h.generation, deviceMember),
+			relay.DueOp(d.core.Now().Add(lookEvery), group),
+			{Action: table.Put, Key: h.key(countersSort), Set: usage{}.attrs()},
+		})
+		if err == nil {
+			d.core.Log().InfoContext(ctx, "device claimed", "device", short(device))
+			return nil
+		}
+		if !errors.Is(err, table.ErrCondition) {
+			return fmt.Errorf("failed to claim a device: %w", err)
+		}
+	}
+	return fmt.Errorf("failed to claim a device: %w", table.ErrBusy)
+}
+
+func addressKey(address string) table.Key {
+	return table.Key{Partition: addressPartition + address, Sort: "a"}
+}
+
+func (h home) attrs() table.Attrs {
+	return table.Attrs{"d": table.String(h.device), "g": table.String(h.generation)}
+}
+
+// lookUp reads who is found at an address, whether or not that device still lives;
+// false if nobody ever was.
+func (d *Dialect) lookUp(ctx context.Context, address string) (home, bool, error) {
+	it, err := d.core.Table().Get(ctx, addressKey(address))
+	if errors.Is(err, table.ErrNotFound) {
+		return home{}, false, nil
+	}
+	if err != nil {
+		return home{}, false, fmt.Errorf("failed to read an address: %w", err)
+	}
+	return home{it.Attrs["d"].Str(), it.Attrs["g"].Str()}, true, nil
+}
+
+// resolve finds the device at an address.
+func (d *Dialect) resolve(ctx context.Context, address string) (home, *refusal, error) {
+	h, ok, err := d.lookUp(ctx, address)
+	if err == nil && !ok {
+		return h, &refuseAddress, nil
+	}
+	return h, nil, err
+}
+
+// setAddress makes a device found at an address, and no longer at the one before.
+func (d *Dialect) setAddress(ctx context.Context, m *relay.Member, address string) error {
+	self := home{deviceOf(m.Group), m.Generation}
+	for range maxTries {
+		before := m.Attr(attrAddress).Str()
+		holder, taken, err := d.lookUp(ctx, address)
+		if err != nil {
+			return err
+		}
+		if taken && holder == self && before == address {
+			return nil
+		}
+		conds := []table.Cond{table.IfAbsent()}
+		if taken {
+			if holder != self {
+				other, err := d.device(ctx, holder)
+				if err != nil {
+					return err
+				}
+				if other != nil {
+					return errAddressTaken
+				}
+			}
+			conds = []table.Cond{
+				table.IfEqual("d", table.String(holder.device)), table.IfEqual("g", table.String(holder.generation)),
+			}
+		}
+		change := relay.MemberChange{Attrs: map[string]table.Value{attrAddress: table.String(address)}}
+		// That the address is as it was read: of two changes at once the second sees the
+		// first, and lets go of what it took.
+		unchanged := append(m.IfUnchanged(), ifAttr(m, attrAddress))
+		ops := []table.Op{
+			{Action: table.Put, Key: addressKey(address), Set: self.attrs(), Conds: conds},
+			relay.UpdateOp(m.Group, m.Key, change, unchanged...),
+		}
+		if before != "" && before != address {
+			ops = append(ops, table.Op{Action: table.Delete, Key: addressKey(before)})
+		}
+		err = d.core.Table().Transact(ctx, ops)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, table.ErrCondition) {
+			return fmt.Errorf("failed to claim an address: %w", err)
+		}
+		if m, err = d.device(ctx, self); err != nil {
+			return err
+		}
+		if m == nil {
+			return errNoDevice
+		}
+	}
+	return fmt.Errorf("failed to claim an address: %w", table.ErrBusy)
+}
+
+// ifAttr holds as long as an attribute of the dialect is as it was read.
+func ifAttr(m *relay.Member, attr string) table.Cond {
+	if v := m.Attr(attr); v.Kind() != 0 {
+		return relay.IfAttr(attr, v)
+	}
+	return relay.IfNoAttr(attr)
+}
+
+// change changes a device, whatever else happens to it at the same time.
+func (d *Dialect) change(ctx context.Context, m *relay.Member, ch relay.MemberChange) error {
+	self := home{deviceOf(m.Group), m.Generation}
+	for range maxTries {
+		err := d.changeDevice(ctx, m, ch)
+		if !errors.Is(err, table.ErrCondition) {
+			return err
+		}
+		if m, err = d.device(ctx, self); err != nil {
+			return err
+		}
+		if m == nil {
+			return errNoDevice
+		}
+	}
+	return fmt.Errorf("failed to change a device: %w", table.ErrBusy)
+}
+
+func (d *Dialect) setPairing(ctx context.Context, m *relay.Member, enabled bool) error {
+	v := table.Number(0)
+	if enabled {
+		v = table.Number(1)
+	}
+	return d.change(ctx, m, relay.MemberChange{Attrs: map[string]table.Value{attrPairing: v}})
+}
+
+func (d *Dialect) setPush(ctx context.Context, m *relay.Member, fid string) error {
+	platform := int64(push.Android)
+	return d.change(ctx, m, relay.MemberChange{
+		Token: &fid, Platform: &platform,
+		Attrs: map[string]table.Value{attrPush: table.String(pushRegistered)},
+	})
+}
+
+// delete removes a device and all that belongs to it. With the member it is gone; what
+// follows clears up, and is done again by a job, and for what is stored also by
+// whoever claims the id anew, should it not come to its end.
+func (d *Dialect) delete(ctx context.Context, m *relay.Member) error {
+	h := home{deviceOf(m.Group), m.Generation}
+	release, err := d.hold(ctx, h)
+	if err != nil {
+		return err
+	}
+	defer release()
+	b := jobBody{Device: h.device, Generation: h.generation}
+	if err := d.later(ctx, jobPurge, b, d.core.Now().Add(purgeAfter)); err != nil {
+		return err
+	}
+	for range maxTries {
+		if m, err = d.device(ctx, h); err != nil {
+			return err
+		}
+		if m == nil {
+			return d.purge(ctx, h)
+		}
+		ops := relay.RemoveOps(m, relay.Removal{Code: gateway.CloseNormal, Reason: "the device was deleted"})
+		if address := m.Attr(attrAddress).Str(); address != "" {
+			ops[0].Conds = append(ops[0].Conds, ifAttr(m, attrAddress))
+			ops = append(ops, table.Op{Action: table.Delete, Key: addressKey(address)})
+		}
+		err = d.core.Table().Transact(ctx, ops)
+		if err == nil {
+			d.core.Log().InfoContext(ctx, "device deleted", "device", short(h.device))
+			return d.purge(ctx, h)
+		}
+		if !errors.Is(err, table.ErrCondition) {
+			return fmt.Errorf("failed to delete a device: %w", err)
+		}
+	}
+	return fmt.Errorf("failed to delete a device: %w", table.ErrBusy)
+}
+
+// purgeAfter is when a deletion is gone through again: connections that were being
+// opened are open by then.
+const purgeAfter = 30 * time.Second
+
+// purge closes the connections of a device that was deleted and deletes what is
+// stored.
+func (d *Dialect) purge(ctx context.Context, h home) error {
+	return errors.Join(
+		d.core.FinishRemovals(ctx, h.group()),
+		d.closeSockets(ctx, h, "", gateway.CloseRevoked, "the device was deleted"),
+		d.core.AnnounceRemovals(ctx, h.group()),
+		d.core.CleanGroup(ctx, h.group()),
+		d.CleanGroup(ctx, h.group(), h.generation),
+	)
+}
+
+func (d *Dialect) purgeJob(ctx context.Context, b jobBody) error {
+	m, err := d.device(ctx, b.home())
+	if err != nil || m != nil {
+		return err // it could not be deleted
+	}
+	return d.purge(ctx, b.home())
+}
+
+// CleanGroup deletes what is stored for one life of a device.
+func (d *Dialect) CleanGroup(ctx context.Context, group, generation string) error {
+	h := home{deviceOf(group), generation}
+	q := table.Query{Partition: h.partition()}
+	for {
+		p, err := d.core.Table().Query(ctx, q)
+		if err != nil {
+			return fmt.Errorf("failed to read what belonged to a device: %w", err)
+		}
+		for _, it := range p.Items {
+			if _, err := d.core.Table().Write(ctx, table.Op{Action: table.Delete, Key: it.Key}); err != nil {
+				return fmt.Errorf("failed to delete what belonged to a device: %w", err)
+			}
+		}
+		if !p.More {
+			return nil
+		}
+		q.After = p.Next
+	}
+}

@@ -1,0 +1,96 @@
+package agentknock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"blindpost/shared/relay"
+	"blindpost/shared/table"
+)
+
+// transitions are the changes of a client's state that a device may ask for.
+var transitions = map[string][]string{
+	statePending:   {stateActive, stateRevoked},
+	stateActive:    {stateSuspended, stateRevoked},
+	stateSuspended: {stateActive, stateRevoked},
+	stateRevoked:   {stateRevoked},
+}
+
+// setClientState changes the state of a client. What that brings with it is done each
+// time it is asked for, so that a crash in between is made good by asking again.
+func (d *Dialect) setClientState(ctx context.Context, c *relay.Conn, h home, f frame) error {
+	ok, err := d.writeState(ctx, c, h, f)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		no := &fault{code: codeInvalidClientState, message: "the client cannot go to this state"}
+		return d.reply(ctx, c, no.frame(scope{}))
+	}
+	if f.State == stateRevoked {
+		if err := d.endExchanges(ctx, h, f.Client); err != nil {
+			return err
+		}
+	}
+	b := jobBody{Device: h.device, Generation: h.generation, Client: f.Client}
+	if err := d.evict(ctx, b, f.State); err != nil {
+		return err
+	}
+	return d.reply(ctx, c, clientStateFrame(f.Client, f.State))
+}
+
+// writeState reports false if the change is not allowed. A frame that is delivered
+// again finds its work done.
+func (d *Dialect) writeState(ctx context.Context, c *relay.Conn, h home, f frame) (bool, error) {
+	for range maxTries {
+		client, err := d.loadClient(ctx, h, f.Client)
+		if err != nil || client == nil {
+			return false, err
+		}
+		if id := c.FrameID(); id != "" && client.Changed == id {
+			return client.State == f.State, nil
+		}
+		if !slices.Contains(transitions[client.State], f.State) {
+			return false, nil
+		}
+		op := table.Op{
+			Action: table.Update, Key: h.clientKey(f.Client),
+			Conds:       []table.Cond{table.IfEqual("st", table.String(client.State))},
+			Set:         table.Attrs{"st": table.String(f.State), "f": table.String(c.FrameID())},
+			KeepForever: true,
+		}
+		if f.State == stateRevoked {
+			op.Remove = []string{"t"}
+		}
+		_, err = d.core.Table().Write(ctx, op)
+		if err == nil {
+			return true, nil
+		}
+		if !errors.Is(err, table.ErrCondition) {
+			return false, fmt.Errorf("failed to change a client: %w", err)
+		}
+	}
+	return false, fmt.Errorf("failed to change a client: %w", table.ErrBusy)
+}
+
+// endExchanges writes down that the exchanges of a revoked client have expired, and
+// deletes what waits in them. Those that this does not get to are expired all the
+// same: it shows when they are read.
+func (d *Dialect) endExchanges(ctx context.Context, h home, client string) error {
+	entries, err := d.entries(ctx, h)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.client != client {
+			continue
+		}
+		m := move{scope: scope{Client: client, Request: e.id}, event: End}
+		if _, err := d.apply(ctx, h, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
