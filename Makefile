@@ -7,7 +7,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 FUNCTIONS := connect message disconnect sweeper
 
-.PHONY: run demo test build functions race sim chaos chaos-short test-infra test-functions test-dynamo deploy fuzz bench bench-short lint generate clean
+.PHONY: run demo test build functions race sim chaos chaos-short test-infra test-functions test-dynamo deploy fuzz bench bench-short cost cost-keep lint generate clean
 
 run: build ## start the relay on its embedded default
 	$(BIN) serve
@@ -65,6 +65,15 @@ bench: build ## one table of numbers; the relay runs in a process of its own
 
 bench-short: build
 	$(BIN) bench --short
+
+COUNTS := $(CURDIR)/bin/cost.json
+COST_FLAGS ?=
+cost: build ## what the relay costs a month on AWS: a day is run, counted and priced
+	@$(GO) test ./functions/internal/costrun -run '^TestCounts$$' -count=1 -args -write $(COUNTS) >&2
+	$(BIN) cost --counts $(COUNTS) $(COST_FLAGS)
+
+cost-keep: ## the counts of a new run become those that `blindpost cost` goes by
+	$(GO) test ./functions/internal/costrun -run '^TestCounts$$' -count=1 -args -write $(CURDIR)/shared/cost/counts.json
 
 lint: ## golangci-lint, installed into .tools
 	@test -x .tools/golangci-lint || GOBIN=$(CURDIR)/.tools $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0

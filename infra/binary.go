@@ -3,7 +3,9 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsec2"
@@ -14,6 +16,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsroute53targets"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
 	"github.com/aws/jsii-runtime-go"
+
+	"blindpost/shared/dialect/aelos"
 )
 
 // Ports of the binary front. What the load balancer has in front is TLS; behind it,
@@ -24,7 +28,6 @@ const (
 	taskClientPort   = 8080
 	taskCallbackPort = 8081
 
-	aelosPath     = "/v1/aelos"
 	binaryNetwork = "10.91.0.0/24"
 )
 
@@ -35,32 +38,39 @@ const (
 // the one address of the load balancer. A deployment ends the old task before the
 // new one starts; clients come back by themselves, as after the two hours of API Gateway.
 type binaryFront struct {
-	secret  awssecretsmanager.Secret
 	clients elb.ApplicationTargetGroup
 }
 
 // aelosPaths are the paths that only this front can serve.
 func (s *settings) aelosPaths() []string {
-	if s.aelosPath == "" || s.aelosPath == aelosPath {
-		return []string{aelosPath}
+	if s.aelosPath == "" || s.aelosPath == aelos.Path {
+		return []string{aelos.Path}
 	}
-	return []string{aelosPath, s.aelosPath}
+	return []string{aelos.Path, s.aelosPath}
 }
 
-func (s *settings) binaryURL() string { return "wss://" + s.binaryDomain }
-
+// binaryCallbackURL is where the functions post to.
 func (s *settings) binaryCallbackURL() string {
 	return "https://" + s.binaryDomain + ":" + strconv.Itoa(callbackPort)
 }
 
-// newBinarySecret makes what the functions show to the front, so that nobody else
-// can post to its connections. It is made before the functions, which are told its
+// allFronts are the callback addresses of all binary fronts; nil without one.
+func (s *settings) allFronts() []string {
+	if !s.binaryFront {
+		return s.fronts
+	}
+	return append([]string{s.binaryCallbackURL()}, s.fronts...)
+}
+
+// newFrontSecret makes what the functions show to binary fronts, so that nobody else
+// can post to their connections. It is made before the functions, which are told its
 // name.
-func newBinarySecret(stack awscdk.Stack) awssecretsmanager.Secret {
-	return newSecret(stack, "BinarySecret", "Blindpost: by this the binary front knows the functions")
+func newFrontSecret(stack awscdk.Stack) awssecretsmanager.Secret {
+	return newSecret(stack, "FrontSecret", "Blindpost: by this binary fronts know the functions")
 }
 
 func (r *relay) newBinaryFront(image string) {
+	r.binary = &binaryFront{}
 	vpc := awsec2.NewVpc(r.Stack, str("BinaryNetwork"), &awsec2.VpcProps{
 		IpAddresses: awsec2.IpAddresses_Cidr(str(binaryNetwork)),
 		MaxAzs:      jsii.Number(2), // as many as a load balancer wants
@@ -88,7 +98,7 @@ func (r *relay) newBinaryFront(image string) {
 
 	service := r.newBinaryService(vpc, taskGroup, image)
 	r.newBalancer(vpc, balancerGroup, service)
-	r.output("BinaryUrl", "WebSocket address of the binary front", r.settings.binaryURL())
+	r.output("BinaryUrl", "WebSocket address of the binary front", "wss://"+r.settings.binaryDomain)
 }
 
 func (r *relay) newBinaryService(vpc awsec2.IVpc, group awsec2.ISecurityGroup, image string) awsecs.FargateService {
@@ -144,8 +154,9 @@ func (r *relay) newBalancer(vpc awsec2.IVpc, group awsec2.ISecurityGroup, servic
 		Vpc:            vpc,
 		InternetFacing: jsii.Bool(true),
 		SecurityGroup:  group,
-		// The front pings every 30 s and ends a silent connection after 120 s.
-		IdleTimeout:             awscdk.Duration_Seconds(jsii.Number(180)),
+		// More than the 30 s between two pings of the front, less than the 60 s after which
+		// it closes a connection that the balancer has kept for the next request.
+		IdleTimeout:             awscdk.Duration_Seconds(jsii.Number(50)),
 		DropInvalidHeaderFields: jsii.Bool(true),
 	})
 	certificate := elb.ListenerCertificate_FromCertificateManager(
@@ -185,25 +196,40 @@ func (r *relay) newBalancer(vpc awsec2.IVpc, group awsec2.ISecurityGroup, servic
 	r.output("BinaryTarget", "what a CNAME of the binary domain has to name", *balancer.LoadBalancerDnsName())
 }
 
-// binaryEnvironment is what the front is told: flags of `blindpost serve`.
+// binaryEnvironment is what the front is told: settings of `blindpost serve`. The
+// functions know all limits; these bound what the front reads at all.
 func (r *relay) binaryEnvironment() map[string]string {
-	return map[string]string{
-		"BLINDPOST_LISTEN":         ":" + strconv.Itoa(taskClientPort),
-		"BLINDPOST_BEHIND_PROXY":   binaryNetwork,
-		"BLINDPOST_METRICS_LISTEN": "off",
-		"BLINDPOST_LOG_LEVEL":      r.settings.logLevel,
+	env := map[string]string{
+		"BLINDPOST_LISTEN":              ":" + strconv.Itoa(taskClientPort),
+		"BLINDPOST_BEHIND_PROXY":        binaryNetwork,
+		"BLINDPOST_METRICS_LISTEN":      "off",
+		"BLINDPOST_LOG_LEVEL":           r.settings.logLevel,
+		"BLINDPOST_LAMBDA":              fmt.Sprintf("https://lambda.%s.%s", *r.Region(), *r.UrlSuffix()),
+		"BLINDPOST_CALLBACK_LISTEN":     ":" + strconv.Itoa(taskCallbackPort),
+		"BLINDPOST_CALLBACK_URL":        r.settings.binaryCallbackURL(),
+		"BLINDPOST_CALLBACK_SECRET_ARN": *r.frontSecret.SecretArn(),
 	}
+	for _, name := range invoked {
+		env["BLINDPOST_LAMBDA_"+strings.ToUpper(name)] = *r.functions[name].FunctionName()
+	}
+	for _, l := range []limit{"max-frame", "max-live-frame"} {
+		setAll(env, map[string]string{l.variable(): r.settings.limits[l.variable()]})
+	}
+	return env
 }
+
+// invoked are the functions that a front calls.
+var invoked = []string{"connect", "message", "disconnect"}
 
 // binaryPermissions let the front call the functions that a front calls, and no other.
 func (r *relay) binaryPermissions() []permission {
 	var arns []string
-	for _, name := range []string{"connect", "message", "disconnect"} {
+	for _, name := range invoked {
 		arns = append(arns, *r.functions[name].FunctionArn())
 	}
 	return []permission{
 		{[]string{"lambda:InvokeFunction"}, arns},
-		{[]string{"secretsmanager:GetSecretValue"}, []string{*r.binary.secret.SecretArn()}},
+		{[]string{"secretsmanager:GetSecretValue"}, []string{*r.frontSecret.SecretArn()}},
 	}
 }
 

@@ -3,8 +3,20 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestBinaryTask(t *testing.T) {
@@ -27,6 +39,113 @@ func TestBinaryTask(t *testing.T) {
 	})
 	tm.get(t, "BinaryLog", "AWS::Logs::LogGroup").want(t, map[string]string{"RetentionInDays": "30"})
 	synth(t, "binary", fronts["binary"]).template.get(t, "BinaryTask", "AWS::ECS::TaskDefinition").want(t, map[string]string{"Cpu": "256", "Memory": "512"})
+}
+
+func TestBinaryEnvironment(t *testing.T) {
+	tm := synth(t, "everything", everything).template
+	same(t, "variables", binaryVariables(t, tm), []string{
+		"BLINDPOST_LISTEN=:8080", "BLINDPOST_BEHIND_PROXY=10.91.0.0/24", "BLINDPOST_METRICS_LISTEN=off", "BLINDPOST_LOG_LEVEL=debug",
+		"BLINDPOST_LAMBDA=https://lambda.${AWS::Region}.${AWS::URLSuffix}",
+		"BLINDPOST_LAMBDA_CONNECT=${Connect}", "BLINDPOST_LAMBDA_MESSAGE=${Message}", "BLINDPOST_LAMBDA_DISCONNECT=${Disconnect}",
+		"BLINDPOST_CALLBACK_LISTEN=:8081", "BLINDPOST_CALLBACK_URL=https://frames.example.org:8443", "BLINDPOST_CALLBACK_SECRET_ARN=${FrontSecret}",
+		"BLINDPOST_MAX_FRAME=32KiB", "BLINDPOST_MAX_LIVE_FRAME=96KiB",
+	})
+	// The functions call it there.
+	connect := variables(t, tm, "connect")
+	if fronts := "FRONTS=https://frames.example.org:8443,"; !slices.ContainsFunc(connect, func(v string) bool { return strings.HasPrefix(v, fronts) }) {
+		t.Errorf("the functions are told %v", connect)
+	}
+}
+
+func binaryVariables(t *testing.T, tm *template) []string {
+	t.Helper()
+	var lines []string
+	for _, v := range list(tm.get(t, "BinaryTask", "AWS::ECS::TaskDefinition").value("ContainerDefinitions.0.Environment")) {
+		r := resource{Properties: v.(map[string]any)}
+		lines = append(lines, r.at("Name")+"="+r.at("Value"))
+	}
+	return lines
+}
+
+// The binary starts with the settings of the template, on a file system that it
+// leaves alone, and is then what the load balancer looks for.
+func TestBinaryStarts(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "blindpost")
+	if out, err := exec.Command("go", "build", "-o", binary, "../cmd/blindpost").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	secrets := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+		_, _ = io.WriteString(w, `{"Name":"front","SecretString":"48-characters-that-nobody-has-to-know-in-the-end"}`)
+	}))
+	defer secrets.Close()
+	resolved := strings.NewReplacer("${AWS::Region}", "eu-central-1", "${AWS::URLSuffix}", "amazonaws.com", "${FrontSecret}", samples.frontSecret,
+		"${Connect}", "Blindpost-Connect-EXAMPLE", "${Message}", "Blindpost-Message-EXAMPLE", "${Disconnect}", "Blindpost-Disconnect-EXAMPLE")
+	for _, name := range []string{"everything", "binary"} {
+		dir, clients := t.TempDir(), freeAddress(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, binary, "serve")
+		cmd.Dir = dir
+		var said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &said, &said
+		cmd.Env = []string{
+			"HOME=" + dir, "AWS_ACCESS_KEY_ID=example", "AWS_SECRET_ACCESS_KEY=example", "AWS_REGION=eu-central-1",
+			"AWS_ENDPOINT_URL_SECRETS_MANAGER=" + secrets.URL,
+		}
+		for _, v := range binaryVariables(t, synth(t, name, fronts[name]).template) {
+			switch v = resolved.Replace(v); { // ports of a container; here they may be taken
+			case strings.HasPrefix(v, "BLINDPOST_LISTEN="):
+				v = "BLINDPOST_LISTEN=" + clients
+			case strings.HasPrefix(v, "BLINDPOST_CALLBACK_LISTEN="):
+				v = "BLINDPOST_CALLBACK_LISTEN=" + freeAddress(t)
+			}
+			cmd.Env = append(cmd.Env, v)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() { _ = cmd.Wait(); close(ended) }()
+		if err := ready(ctx, "http://"+clients+"/readyz", ended); err != nil {
+			t.Errorf("%s: %v: %s", name, err, said.String())
+		}
+		if files, err := os.ReadDir(dir); err != nil || len(files) != 0 {
+			t.Errorf("%s: it left %v, %v", name, files, err)
+		}
+		cancel()
+		<-ended
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// ready waits until an address answers as it should.
+func ready(ctx context.Context, url string, ended <-chan struct{}) error {
+	for {
+		if res, err := http.Get(url); err == nil {
+			res.Body.Close()
+			if res.StatusCode != http.StatusOK {
+				return errors.New(res.Status)
+			}
+			return nil
+		}
+		select {
+		case <-ended:
+			return errors.New("it ended")
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // Never two at a time: the functions reach the task by one address.
@@ -59,7 +178,7 @@ func TestBinaryBalancer(t *testing.T) {
 		"Scheme": "internet-facing", "Type": "application", "SecurityGroups": `[{"Fn::GetAtt":["` + longID(t, tm, "BinaryBalancerGroup") + `","GroupId"]}]`,
 	})
 	attributes := tm.get(t, "BinaryBalancer", "AWS::ElasticLoadBalancingV2::LoadBalancer").at("LoadBalancerAttributes")
-	for _, a := range []string{`{"Key":"idle_timeout.timeout_seconds","Value":"180"}`, `{"Key":"routing.http.drop_invalid_header_fields.enabled","Value":"true"}`} {
+	for _, a := range []string{`{"Key":"idle_timeout.timeout_seconds","Value":"50"}`, `{"Key":"routing.http.drop_invalid_header_fields.enabled","Value":"true"}`} {
 		if !strings.Contains(attributes, a) {
 			t.Errorf("%s is missing in %s", a, attributes)
 		}

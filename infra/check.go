@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	functions "blindpost/functions/settings"
+	"blindpost/shared/gateway/invoke"
 )
 
 // What API Gateway carries: a message of 128 KB, which is text, so that a frame of
@@ -69,15 +70,15 @@ func (s *settings) inZone(domain string) bool {
 var memories = map[int][2]int{256: {512, 2_048}, 512: {1_024, 4_096}, 1_024: {2_048, 8_192}, 2_048: {4_096, 16_384}, 4_096: {8_192, 30_720}}
 
 func (s *settings) checkBinaryFront(c *complaints) {
-	if s.aelosPath != "" && s.aelosSecretARN == "" {
-		c.add("blindpost:aelos-path is of no use without blindpost:aelos-secret-arn")
+	if s.aelosSecretARN == "" && (s.aelosPath != "" || s.aelosController != "") {
+		c.add("blindpost:aelos-path and blindpost:aelos-controller are of no use without blindpost:aelos-secret-arn")
+	}
+	if s.aelosSecretARN != "" && s.allFronts() == nil {
+		c.add("blindpost:aelos-secret-arn needs blindpost:binary-front or blindpost:fronts: Aelos has binary frames, which API Gateway refuses")
 	}
 	if !s.binaryFront {
 		if s.binaryDomain != "" || s.binaryCertificateARN != "" {
 			c.add("blindpost:binary-domain and blindpost:binary-certificate-arn are of no use without blindpost:binary-front")
-		}
-		if s.aelosSecretARN != "" {
-			c.add("blindpost:aelos-secret-arn needs blindpost:binary-front: Aelos has binary frames, which API Gateway refuses")
 		}
 		return
 	}
@@ -115,7 +116,7 @@ var samples = addresses{
 	jobs:         "https://sqs.eu-central-1.amazonaws.com/123456789012/jobs",
 	callback:     "https://a1b2c3d4e5.execute-api.eu-central-1.amazonaws.com/" + stageName,
 	originSecret: "arn:aws:secretsmanager:eu-central-1:123456789012:secret:origin-AbCdEf",
-	binarySecret: "arn:aws:secretsmanager:eu-central-1:123456789012:secret:binary-AbCdEf",
+	frontSecret:  "arn:aws:secretsmanager:eu-central-1:123456789012:secret:front-AbCdEf",
 }
 
 // checkFunctions asks the functions themselves, so that what they would refuse at
@@ -161,8 +162,11 @@ func inKeys(text string) string {
 // checkCarried refuses what is beyond the front. API Gateway would end the
 // connection of whoever believes in such a limit.
 func (s *settings) checkCarried(c *complaints, key string, bytes int64) {
-	if bytes > apiFrame && !s.binaryFront {
-		c.add("%s%s: API Gateway carries messages of %d KB, which in base64 is a frame of %d bytes (%d KiB): set no more, or have blindpost:binary-front, which carries more",
+	if bytes > invoke.MaxFrame {
+		c.add("%s%s: a call of a function carries frames of %d bytes at most", contextPrefix, key, invoke.MaxFrame)
+	}
+	if bytes > apiFrame && s.allFronts() == nil {
+		c.add("%s%s: API Gateway carries messages of %d KB, which in base64 is a frame of %d bytes (%d KiB): set no more, or have blindpost:binary-front or blindpost:fronts, which carry more",
 			contextPrefix, key, apiMessage>>10, apiFrame, apiFrame>>10)
 	}
 }

@@ -58,7 +58,7 @@ func readContext(context any) (*settings, error) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		errs = append(errs, fmt.Errorf("%s%s: there is no such setting (infra/README.md lists them)", contextPrefix, name))
 	}
-	if _, set := s.limits[maxLiveFrame]; !set && !s.binaryFront {
+	if _, set := s.limits[maxLiveFrame]; !set && s.allFronts() == nil {
 		s.limits[maxLiveFrame] = strconv.Itoa(apiFrame>>10) + "KiB"
 	}
 	// What could not be read would only be found again.

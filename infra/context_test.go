@@ -60,9 +60,11 @@ func TestWhatIsRefused(t *testing.T) {
 		{"mail without alarms", map[string]any{"blindpost:alarm-email": "a@b", "blindpost:alarms": "none"}, "of no use without blindpost:alarms"},
 		{"alarms", map[string]any{"blindpost:alarms": true}, "is none of none, few, all"},
 		{"zone without domain", map[string]any{"blindpost:hosted-zone-id": "Z1", "blindpost:hosted-zone-name": "example.org"}, "of no use without blindpost:domain"},
+		{"front without TLS", map[string]any{"blindpost:fronts": "http://frames.example.org"}, "blindpost:fronts: "},
 		{"Aelos by API Gateway", map[string]any{"blindpost:aelos-secret-arn": aelosSecret}, "binary frames, which API Gateway refuses"},
 		{"secret in clear", map[string]any{"blindpost:aelos-secret-arn": "swordfish"}, "is no ARN of a secret"},
-		{"path of Aelos alone", map[string]any{"blindpost:aelos-path": "/boats"}, "of no use without blindpost:aelos-secret-arn"},
+		{"path of Aelos alone", map[string]any{"blindpost:aelos-path": "/boats"}, "are of no use without blindpost:aelos-secret-arn"},
+		{"claim without value", map[string]any{"blindpost:aelos-secret-arn": aelosSecret, "blindpost:fronts": "https://frames.example.org", "blindpost:aelos-controller": "scope"}, "blindpost:aelos-controller: "},
 		{"binary domain alone", map[string]any{"blindpost:binary-domain": "frames.example.org"}, "of no use without blindpost:binary-front"},
 		{"binary front without a name", map[string]any{"blindpost:binary-front": true}, "needs a blindpost:binary-domain"},
 		{"binary front without certificate", binary("certificate-arn", ""), "needs a blindpost:binary-certificate-arn"},
@@ -70,7 +72,9 @@ func TestWhatIsRefused(t *testing.T) {
 		{"two fronts of one name", binary("same", "frames.example.org"), "cannot be the same name"},
 		{"task that Fargate lacks", binary("memory", 4096.0), "Fargate has no task of 256 and 4096 MB"},
 		{"size between", binary("memory", 1536.0), "Fargate has no task of 256 and 1536 MB"},
+		{"frame beyond a call", binary("", "5MiB"), "a call of a function carries frames of 4669440 bytes at most"},
 		{"paths", binary("paths", "some"), "is neither aelos nor all"},
+		{"ARN for a table", map[string]any{"blindpost:table-name": "arn:aws:dynamodb:eu-central-1:123456789012:table/t"}, "is no name of a table"},
 		{"path with a query", map[string]any{"blindpost:default-path": "/v1?x"}, "is no path"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -88,6 +92,8 @@ func binary(change string, value any) map[string]any {
 		"blindpost:binary-certificate-arn": "arn:aws:acm:eu-central-1:123456789012:certificate/a",
 	}
 	switch change {
+	case "":
+		c["blindpost:max-live-frame"] = value
 	case "same":
 		c["blindpost:domain"] = value
 		c["blindpost:certificate-arn"] = "arn:aws:acm:us-east-1:123456789012:certificate/a"
@@ -131,7 +137,7 @@ func TestEverythingIsEverything(t *testing.T) {
 		t.Errorf("unknown: %v", left)
 	}
 	for _, k := range keyNames() {
-		if _, ok := everything[contextPrefix+k]; !ok && k != "alarm-topic-arn" {
+		if _, ok := everything[contextPrefix+k]; !ok && k != "alarm-topic-arn" && k != "table-name" {
 			t.Errorf("no test sets %s", k)
 		}
 	}

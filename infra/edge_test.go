@@ -231,6 +231,9 @@ func TestOutputs(t *testing.T) {
 				t.Errorf("%s: %s is %q, want %q", name, id, tm.outputs[id], value)
 			}
 		}
+		if tm.outputs["ConnectFunction"] != "${Connect}" || tm.outputs["MessageFunction"] != "${Message}" || tm.outputs["DisconnectFunction"] != "${Disconnect}" {
+			t.Errorf("%s: outputs are %v", name, tm.outputs)
+		}
 		if tm.outputs["TableName"] != "${Table}" || tm.outputs["IngressDeadLettersUrl"] != "${IngressDeadLetters}" || tm.outputs["JobsDeadLettersUrl"] != "${JobsDeadLetters}" {
 			t.Errorf("%s: outputs are %v", name, tm.outputs)
 		}

@@ -5,6 +5,7 @@ package main
 import (
 	"maps"
 	"strconv"
+	"strings"
 )
 
 const (
@@ -16,7 +17,7 @@ const (
 // is "".
 type addresses struct {
 	table, ingress, jobs, callback string
-	originSecret, binarySecret     string // ARNs
+	originSecret, frontSecret      string // ARNs
 }
 
 func (r *relay) addresses() addresses {
@@ -29,8 +30,8 @@ func (r *relay) addresses() addresses {
 	if r.origin != nil {
 		a.originSecret = *r.origin.SecretArn()
 	}
-	if r.binary != nil {
-		a.binarySecret = *r.binary.secret.SecretArn()
+	if r.frontSecret != nil {
+		a.frontSecret = *r.frontSecret.SecretArn()
 	}
 	return a
 }
@@ -50,6 +51,15 @@ func (s *settings) environment(name string, a addresses) map[string]string {
 	env["BLINDPOST_TABLE"] = a.table
 	env["BLINDPOST_JOBS_QUEUE_URL"] = a.jobs
 	maps.Copy(env, s.limits)
+	setAll(env, map[string]string{
+		// The front is asked for nothing, and called at no address, but by these.
+		"BLINDPOST_FRONTS":           strings.Join(s.allFronts(), ","),
+		"BLINDPOST_FRONT_SECRET_ARN": a.frontSecret,
+		// Also where it is not read: with it the protocol is spoken.
+		"BLINDPOST_AELOS_SECRET_ARN": s.aelosSecretARN,
+		"BLINDPOST_AELOS_PATH":       s.aelosPath,
+		"BLINDPOST_AELOS_CONTROLLER": s.aelosController,
+	})
 	switch name {
 	case "connect":
 		setAll(env, map[string]string{"BLINDPOST_DEFAULT_PATH": s.defaultPath})

@@ -13,6 +13,7 @@ type settings struct {
 	defaultPath                                          string
 
 	deletionProtection, pointInTimeRecovery bool
+	tableName                               string // "": the one that the stack makes
 
 	throttleRate, throttleBurst int
 	reserved                    map[string]int // by function; absent: nothing reserved
@@ -30,7 +31,9 @@ type settings struct {
 	snsIOS, snsAndroid  string
 	pushTitle, pushBody string
 
-	aelosSecretARN, aelosPath string
+	aelosSecretARN, aelosPath, aelosController string
+
+	fronts []string // callback addresses of binary fronts that run elsewhere
 
 	binaryFront                        bool
 	binaryDomain, binaryCertificateARN string
@@ -61,6 +64,7 @@ var contextKeys = []contextKey{
 
 	{"deletion-protection", "true", flag(func(s *settings) *bool { return &s.deletionProtection })},
 	{"point-in-time-recovery", "true", flag(func(s *settings) *bool { return &s.pointInTimeRecovery })},
+	{"table-name", "", into(func(s *settings) *string { return &s.tableName }, tables)},
 
 	{"throttle-rate", "500", number(1, 10_000, func(s *settings, n int) { s.throttleRate = n })},
 	{"throttle-burst", "1000", number(1, 5_000, func(s *settings, n int) { s.throttleBurst = n })},
@@ -89,6 +93,9 @@ var contextKeys = []contextKey{
 	{"aelos-secret-arn", "", into(func(s *settings) *string { return &s.aelosSecretARN }, secrets)},
 	{"aelos-path", "", into(func(s *settings) *string { return &s.aelosPath }, paths)},
 
+	{"aelos-controller", "", into(func(s *settings) *string { return &s.aelosController }, lines)},
+
+	{"fronts", "", readFronts},
 	{"binary-front", "false", flag(func(s *settings) *bool { return &s.binaryFront })},
 	{"binary-domain", "", into(func(s *settings) *string { return &s.binaryDomain }, domains)},
 	{"binary-certificate-arn", "", into(func(s *settings) *string { return &s.binaryCertificateARN }, certificates)},

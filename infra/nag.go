@@ -37,11 +37,12 @@ func (r *relay) suppressFindings() {
 			suppress(r.httpStage, "AwsSolutions-APIG1", "Whoever deploys has turned the access log off.")
 		}
 	}
-	if !s.pointInTimeRecovery {
-		suppress(r.table, "AwsSolutions-DDB3", "Whoever deploys has turned point-in-time recovery off.")
-	}
 	if s.edge {
 		r.suppressEdgeFindings()
+	}
+	if r.frontSecret != nil {
+		suppress(r.frontSecret, "AwsSolutions-SMG4",
+			"Fronts and functions read it again every five minutes, so a new one has to be there beside the old one for a while. docs/operations.md says how to replace it.")
 	}
 	if s.binaryFront {
 		r.suppressBinaryFindings()
@@ -63,8 +64,6 @@ func (r *relay) suppressEdgeFindings() {
 
 func (r *relay) suppressBinaryFindings() {
 	child := func(id string) constructs.IConstruct { return r.Node().FindChild(&id) }
-	suppress(r.binary.secret, "AwsSolutions-SMG4",
-		"The task reads it when it starts, so a rotation by clock would cut the functions off. docs/operations.md says how to replace it.")
 	suppress(child("BinaryNetwork"), "AwsSolutions-VPC7", "A flow log holds the addresses of all clients. There is one task in this network, and it has a log.")
 	suppress(child("BinaryBalancerGroup"), "AwsSolutions-EC23", "Clients come from anywhere. So do functions, which belong to no network and show a secret.")
 	suppress(child("BinaryStartRole"), "AwsSolutions-IAM5", "A token to read images belongs to no repository.", "Resource::*")

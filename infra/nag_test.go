@@ -26,7 +26,9 @@ var fronts = map[string]map[string]any{
 		"blindpost:edge": true, "blindpost:binary-front": true, "blindpost:binary-paths": "all", "blindpost:binary-domain": "frames.example.org",
 		"blindpost:hosted-zone-id": "Z0123456789", "blindpost:hosted-zone-name": "example.org",
 	},
-	"small": {"blindpost:alarms": "none", "blindpost:dashboard": "false", "blindpost:access-log": "false"},
+	"elsewhere": {"blindpost:fronts": "https://frames.example.org", "blindpost:aelos-secret-arn": aelosSecret},
+	"restored":  {"blindpost:table-name": "Blindpost-Restored"},
+	"small":     {"blindpost:alarms": "none", "blindpost:dashboard": "false", "blindpost:access-log": "false"},
 }
 
 func TestNagFindsNothing(t *testing.T) {

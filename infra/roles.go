@@ -39,14 +39,19 @@ func (r *relay) permissions(name string) []permission {
 		if r.origin != nil {
 			p = append(p, permission{[]string{"secretsmanager:GetSecretValue"}, []string{*r.origin.SecretArn()}})
 		}
-		return p
+		return append(p, r.frontPermissions()...)
 	case "message":
-		return []permission{
+		p := []permission{
 			{all, []string{table}},
 			{[]string{"execute-api:ManageConnections"}, r.connections("POST", "DELETE")},
 			{receive, []string{ingress}},
 			{[]string{"sqs:SendMessage"}, []string{ingress, jobs}},
 		}
+		if s := r.settings.aelosSecretARN; s != "" {
+			// A token of Aelos is in the first frame.
+			p = append(p, permission{[]string{"secretsmanager:GetSecretValue"}, []string{s}})
+		}
+		return append(p, r.frontPermissions()...)
 	case "disconnect":
 		return []permission{{[]string{"sqs:SendMessage"}, []string{ingress}}}
 	default: // sweeper
@@ -56,8 +61,16 @@ func (r *relay) permissions(name string) []permission {
 			{receive, []string{jobs}},
 			{[]string{"sqs:SendMessage"}, []string{ingress, jobs}},
 		}
-		return append(p, r.pushPermissions()...)
+		return append(append(p, r.pushPermissions()...), r.frontPermissions()...)
 	}
+}
+
+// frontPermissions let a function post to the connections of binary fronts.
+func (r *relay) frontPermissions() []permission {
+	if r.frontSecret == nil {
+		return nil
+	}
+	return []permission{{[]string{"secretsmanager:GetSecretValue"}, []string{*r.frontSecret.SecretArn()}}}
 }
 
 // pushPermissions is for one platform application or two.

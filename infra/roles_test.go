@@ -68,8 +68,11 @@ func TestEveryPermission(t *testing.T) {
 	for id, p := range plain {
 		full[id] = p
 	}
-	full["ConnectRole"] += "secretsmanager:GetSecretValue ${OriginSecret}"
-	full["BinaryRole"] = "lambda:InvokeFunction ${Connect.Arn}|lambda:InvokeFunction ${Message.Arn}|lambda:InvokeFunction ${Disconnect.Arn}|secretsmanager:GetSecretValue ${BinarySecret}"
+	const reads = "secretsmanager:GetSecretValue "
+	full["ConnectRole"] += reads + "${OriginSecret}|" + reads + "${FrontSecret}"
+	full["MessageRole"] += reads + aelosSecret + "|" + reads + "${FrontSecret}"
+	full["SweeperRole"] += reads + "${FrontSecret}|"
+	full["BinaryRole"] = "lambda:InvokeFunction ${Connect.Arn}|lambda:InvokeFunction ${Message.Arn}|lambda:InvokeFunction ${Disconnect.Arn}|secretsmanager:GetSecretValue ${FrontSecret}"
 	full["BinaryStartRole"] = "logs:CreateLogStream ${BinaryLog.Arn}|logs:PutLogEvents ${BinaryLog.Arn}|ecr:GetAuthorizationToken *"
 	for _, action := range []string{"BatchCheckLayerAvailability", "BatchGetImage", "GetDownloadUrlForLayer"} {
 		full["BinaryStartRole"] += "|ecr:" + action + " " + imagesARN

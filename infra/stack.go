@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigatewayv2"
@@ -22,7 +23,7 @@ type relay struct {
 	awscdk.Stack
 	settings *settings
 
-	table     awsdynamodb.Table
+	table     awsdynamodb.ITable // the one in use
 	queues    *queues
 	api       awsapigatewayv2.WebSocketApi
 	origin    awssecretsmanager.Secret // nil without the edge
@@ -34,6 +35,7 @@ type relay struct {
 	loggingRole awsiam.Role                // nil if the region has one already
 	edge        awscloudfront.Distribution // nil without the edge
 	binary      *binaryFront               // nil without the binary front
+	frontSecret awssecretsmanager.Secret   // nil without any binary front
 	zone        awsroute53.IHostedZone     // nil if somebody else keeps the domain
 }
 
@@ -44,14 +46,20 @@ func newStack(scope constructs.Construct, s *settings, code artifacts) awscdk.St
 		Description: str("Blindpost, a relay that cannot read what it carries"),
 	})
 	r := &relay{Stack: stack, settings: s}
-	r.table = newTable(stack, s)
+	own := newTable(stack, s)
+	r.table = own
+	if s.tableName != "" {
+		// Its own stays, so that nothing is lost by a mistake.
+		r.table = awsdynamodb.Table_FromTableName(stack, str("TableInUse"), &s.tableName)
+	}
 	r.queues = newQueues(stack)
 	r.api = newAPI(stack)
 	if s.edge {
 		r.origin = newOriginSecret(stack)
 	}
-	if s.binaryFront {
-		r.binary = &binaryFront{secret: newBinarySecret(stack)}
+	if s.allFronts() != nil {
+		r.frontSecret = newFrontSecret(stack)
+		r.output("FrontSecretArn", "what the functions show to binary fronts: its name, not itself", *r.frontSecret.SecretArn())
 	}
 	r.newFunctions(code.function)
 	r.newEvents()
@@ -73,10 +81,16 @@ func newStack(scope constructs.Construct, s *settings, code artifacts) awscdk.St
 		r.newDashboard()
 	}
 	r.output("CallbackUrl", "where the functions post to connections", r.callbackURL())
+	for _, name := range invoked {
+		r.output(strings.ToUpper(name[:1])+name[1:]+"Function", "name of functions/"+name+", for blindpost serve --lambda", *r.functions[name].FunctionName())
+	}
 	r.output("TableName", "the DynamoDB table", *r.table.TableName())
 	r.output("IngressDeadLettersUrl", "frames and disconnects that could not be handled", *r.queues.ingressDead.QueueUrl())
 	r.output("JobsDeadLettersUrl", "jobs that could not be done", *r.queues.jobsDead.QueueUrl())
 	r.suppressFindings()
+	if !s.pointInTimeRecovery {
+		suppress(own, "AwsSolutions-DDB3", "Whoever deploys has turned point-in-time recovery off.")
+	}
 	return stack
 }
 

@@ -37,6 +37,35 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// After a restore the functions use another table, and may use that one only. The
+// one of the stack stays.
+func TestTableFromABackup(t *testing.T) {
+	tm := synth(t, "restored", fronts["restored"]).template
+	own := tm.get(t, "Table", "AWS::DynamoDB::Table")
+	own.want(t, map[string]string{"DeletionProtectionEnabled": "true"})
+	if own.DeletionPolicy != "Retain" {
+		t.Error("the table of the stack would go")
+	}
+	const arn = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/Blindpost-Restored"
+	for _, name := range []string{"connect", "message", "sweeper"} {
+		tm.get(t, title(name), "AWS::Lambda::Function").want(t, map[string]string{"Environment.Variables.BLINDPOST_TABLE": "Blindpost-Restored"})
+		reaches := false
+		for _, line := range allowed(t, tm.get(t, title(name)+"Role", "AWS::IAM::Role")) {
+			action, resource, _ := strings.Cut(line, " ")
+			if strings.HasPrefix(action, "dynamodb:") && resource != arn {
+				t.Errorf("%s may do %s", name, line)
+			}
+			reaches = reaches || line == "dynamodb:PutItem "+arn
+		}
+		if !reaches {
+			t.Errorf("%s cannot write to the table that it uses", name)
+		}
+	}
+	if tm.outputs["TableName"] != "Blindpost-Restored" {
+		t.Errorf("the output is %s", tm.outputs["TableName"])
+	}
+}
+
 func TestQueues(t *testing.T) {
 	tm := synth(t, "plain", nil).template
 	for id, want := range map[string]map[string]string{

@@ -29,6 +29,7 @@ var (
 	zones        = newForm("id of a hosted zone", `Z[A-Z0-9]+`)
 	levels       = newForm("log level: debug, info, warn or error", `debug|info|warn|error`)
 	secrets      = newForm("ARN of a secret", `arn:[a-z-]+:secretsmanager:[a-z0-9-]+:\d{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}`)
+	tables       = newForm("name of a table", `[A-Za-z0-9_.-]{3,255}`)
 	emails       = newForm("mail address", `[^@\s]+@[^@\s]+`)
 	topics       = newForm("ARN of a topic", `arn:[a-z-]+:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]+`)
 	lines        = newForm("line of at most 200 characters", `[^\p{Cc}]{1,200}`)
@@ -109,6 +110,12 @@ func readAlarms(s *settings, value string) error {
 	}
 }
 
+// readFronts takes addresses; what they have to look like the functions know.
+func readFronts(s *settings, value string) error {
+	s.fronts = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })
+	return nil
+}
+
 func readBinaryPaths(s *settings, value string) error {
 	if value != "aelos" && value != "all" {
 		return errors.New("is neither aelos nor all")
@@ -126,6 +133,12 @@ var limits = []limit{
 	"max-frame", "max-live-frame", "challenge-timeout", "mailbox-cap", "message-ttl", "namespace-ttl",
 	"connections-per-ip", "messages-per-minute", "control-frames-per-minute",
 	"pairing-ttl", "pairing-ttl-max", "conn-record-ttl",
+	"agentknock-client-exchanges-per-minute", "agentknock-device-exchanges-per-minute",
+	"agentknock-client-open-exchanges", "agentknock-device-open-exchanges",
+	"agentknock-client-stored-bytes", "agentknock-device-stored-bytes", "agentknock-frames-per-minute",
+	"agentknock-exchange-ttl", "agentknock-recovery-ttl", "agentknock-pairing-ttl", "agentknock-wake-interval",
+	"aelos-max-frame", "aelos-max-viewers", "aelos-hello-timeout", "aelos-clock-leeway",
+	"aelos-boat-frames-per-minute", "aelos-viewer-frames-per-minute", "aelos-commands-per-minute",
 }
 
 func (l limit) variable() string {

@@ -112,6 +112,9 @@ func (c *benchChild) args(plain bool) []string {
 		"serve", "--listen", c.target.Addr, "--metrics-listen", c.metrics, "--data-dir", c.dir,
 		"--log-level", "warn", "--shutdown-spread", "0s",
 		"--connections-per-ip", "0", "--messages-per-minute", "0", "--control-frames-per-minute", "0", "--mailbox-cap", "0",
+		"--agentknock-client-exchanges-per-minute", "0", "--agentknock-device-exchanges-per-minute", "0",
+		"--agentknock-client-open-exchanges", "0", "--agentknock-device-open-exchanges", "0",
+		"--agentknock-client-stored-bytes", "0", "--agentknock-device-stored-bytes", "0", "--agentknock-frames-per-minute", "0",
 	}
 	if plain {
 		args = append(args, "--behind-proxy", "127.0.0.1/32")

@@ -56,7 +56,7 @@ func testExecutable(t *testing.T) benchExecutable {
 func tinyBench(only ...string) benchSettings {
 	c := bench.Default()
 	c.Only = only
-	c.FewPairs, c.ManyPairs, c.Senders, c.Agents, c.Idle = 4, 6, 3, 5, 7
+	c.FewPairs, c.ManyPairs, c.Senders, c.Askers, c.Agents, c.Idle = 4, 6, 3, 6, 5, 7
 	c.LatencyRate = 2000
 	c.Warmup, c.Measure, c.Patience = 20*time.Millisecond, 200*time.Millisecond, 0
 	return benchSettings{cfg: c, short: true}
@@ -77,7 +77,7 @@ func TestBenchMeasuresRelaysInOtherProcesses(t *testing.T) {
 	}
 	for _, k := range []string{
 		"live_msgs_per_s_64", "live_p99_ms_64", "live_msgs_per_s_1000", "live_p99_ms_1000",
-		"stored_msgs_per_s", "drain_msgs_per_s", "auth_per_s", "auth_tls_per_s",
+		"stored_msgs_per_s", "drain_msgs_per_s", "agentknock_exchanges_per_s", "agentknock_p99_ms", "auth_per_s", "auth_tls_per_s",
 	} {
 		if v, ok := got[k].(float64); !ok || v <= 0 {
 			t.Errorf("%s is %v", k, got[k])

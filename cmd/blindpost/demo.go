@@ -6,19 +6,41 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"blindpost/shared/standalone"
 )
 
-const demoAbout = `Start a relay on a free port, pair two phones with an agent, let them talk, and
-check on the way what the relay promises. It takes seconds, needs nothing, and
-leaves nothing behind.`
+const demoAbout = `Start a relay on a free port, let peers pair and talk through it, and check on the
+way what the relay promises. It takes seconds, needs nothing, and leaves nothing
+behind.`
+
+// demoStory is the demo of one dialect.
+type demoStory interface{ play(context.Context) }
+
+// demoStories are the demos by dialect.
+var demoStories = map[string]func(r *demoReport, s demoSettings, dir string) demoStory{
+	"skald": func(r *demoReport, s demoSettings, dir string) demoStory {
+		return &skaldDemo{demoReport: r, demoSettings: s, dir: dir}
+	},
+	"agentknock": func(r *demoReport, s demoSettings, dir string) demoStory {
+		return &agentknockDemo{demoReport: r, demoSettings: s, dir: dir}
+	},
+	"aelos": func(r *demoReport, s demoSettings, dir string) demoStory {
+		return &aelosDemo{demoReport: r, demoSettings: s, dir: dir}
+	},
+}
+
+func demoDialects() string { return strings.Join(slices.Sorted(maps.Keys(demoStories)), ", ") }
 
 // demoSettings are what a demo can be told. The last three are not flags: tests
 // set them, to shorten waits and to break the relay.
 type demoSettings struct {
+	dialect string
 	verbose bool
 	keep    bool
 
@@ -29,7 +51,7 @@ type demoSettings struct {
 }
 
 func defaultDemo() demoSettings {
-	return demoSettings{patience: 10 * time.Second, limits: standalone.DefaultLimits()}
+	return demoSettings{dialect: "skald", patience: 10 * time.Second, limits: standalone.DefaultLimits()}
 }
 
 // runDemo is the command.
@@ -37,21 +59,21 @@ func runDemo(ctx context.Context, e env, args []string) int {
 	settings := defaultDemo()
 	f := flag.NewFlagSet("blindpost demo", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	dialect := f.String("dialect", "skald", "")
+	f.StringVar(&settings.dialect, "dialect", settings.dialect, "")
 	f.BoolVar(&settings.verbose, "verbose", false, "")
 	f.BoolVar(&settings.keep, "keep", false, "")
 	err := f.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintf(e.stdout, "Usage: blindpost demo [flags]\n\n%s\n\n"+
-			"  --dialect NAME\n      protocol to speak (default skald, the only one so far)\n"+
+			"  --dialect NAME\n      protocol to speak: %s (default skald)\n"+
 			"  --verbose\n      show what the relay logs\n"+
-			"  --keep\n      keep the relay's folder, to look into\n", demoAbout)
+			"  --keep\n      keep the relay's folder, to look into\n", demoAbout, demoDialects())
 		return 0
 	case err == nil && f.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", f.Arg(0))
-	case err == nil && *dialect != "skald":
-		err = fmt.Errorf("there is no demo of dialect %q yet: only of skald", *dialect)
+	case err == nil && demoStories[settings.dialect] == nil:
+		err = fmt.Errorf("there is no demo of dialect %q: only of %s", settings.dialect, demoDialects())
 	}
 	if err != nil {
 		fmt.Fprintf(e.stderr, "blindpost demo: %v\n`blindpost demo --help` lists the flags.\n", err)
@@ -77,8 +99,7 @@ func playDemo(ctx context.Context, e env, settings demoSettings) int {
 		}()
 	}
 	r := &demoReport{screen: s}
-	d := &skaldDemo{demoReport: r, demoSettings: settings, dir: dir}
-	d.play(ctx)
+	demoStories[settings.dialect](r, settings, dir).play(ctx)
 	if settings.keep {
 		s.note("\nThe relay's files are in %s", dir)
 	}

@@ -112,6 +112,21 @@ func (n *network) vanish() {
 	}
 }
 
+// bury closes the connections that have vanished, as each end does when it has
+// waited long enough.
+func (n *network) bury() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for r := range n.routes {
+		select {
+		case <-r.gone:
+			r.close()
+			delete(n.routes, r)
+		default:
+		}
+	}
+}
+
 // close ends everything.
 func (n *network) close() error {
 	err := n.listener.Close()

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -31,6 +32,7 @@ type demoRelay struct {
 	tls    *tls.Config
 	log    *demoLog
 	pushes *demoPushes
+	minter string // signs the tokens of Aelos peers
 	served <-chan error
 }
 
@@ -55,6 +57,7 @@ func startDemoRelay(dir string, settings demoSettings, show func(line string)) (
 		tls:    &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12},
 		log:    &demoLog{show: show},
 		pushes: &demoPushes{changed: make(chan struct{})},
+		minter: rand.Text() + rand.Text(),
 	}
 	r.roots.AppendCertsFromPEM(certPEM)
 	if err := r.open("127.0.0.1:0", settings.limits); err != nil {
@@ -73,6 +76,7 @@ func (r *demoRelay) open(address string, limits standalone.Limits) error {
 		Limits:   limits,
 		PushText: push.Text{Title: "Skald", Body: "Action required"},
 		Pusher:   r.pushes,
+		Aelos:    standalone.Aelos{Secrets: func(context.Context) ([]string, error) { return []string{r.minter}, nil }},
 		TLS:      r.tls,
 		Log:      slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
@@ -117,6 +121,14 @@ func (r *demoRelay) healthy(ctx context.Context) error {
 func (r *demoRelay) stop(ctx context.Context) error {
 	err := r.node.Shutdown(ctx, 0)
 	return errors.Join(err, <-r.served, os.WriteFile(filepath.Join(r.dir, demoLogFile), r.log.bytes(), 0o600))
+}
+
+// reopen stops the relay and starts it again, with the same files and address.
+func (r *demoRelay) reopen(ctx context.Context, limits standalone.Limits) error {
+	if err := errors.Join(r.node.Shutdown(ctx, 0), <-r.served); err != nil {
+		return err
+	}
+	return r.open(r.addr, limits)
 }
 
 // files returns all that the relay has on disk, by file name.
@@ -202,6 +214,29 @@ func (p *demoPushes) wait(ctx context.Context, token string, n int) error {
 			return fmt.Errorf("%d of %d came", got, n)
 		}
 	}
+}
+
+// count is how many pushes went to a token.
+func (p *demoPushes) count(token string) int { return len(p.to(token)) }
+
+// last is the payload of the last of them.
+func (p *demoPushes) last(token string) []byte {
+	all := p.to(token)
+	if len(all) == 0 {
+		return nil
+	}
+	return all[len(all)-1].Payload
+}
+
+func (p *demoPushes) to(token string) (all []push.Notification) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.sent {
+		if s.Token == token {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // payloads returns what went to the providers.

@@ -139,7 +139,7 @@ func TestDemoFlags(t *testing.T) {
 		says   string
 	}{
 		{[]string{"--help"}, 0, "--dialect"},
-		{[]string{"--dialect", "aelos"}, 2, `no demo of dialect "aelos"`},
+		{[]string{"--dialect", "morse"}, 2, `no demo of dialect "morse"`},
 		{[]string{"--nonsense"}, 2, "nonsense"},
 		{[]string{"more"}, 2, "unexpected argument"},
 	} {

@@ -36,7 +36,11 @@ func runServe(ctx context.Context, e env, args []string) int {
 		return 2
 	}
 	log := newLog(e.stderr, settings.Log)
-	if err := serve(ctx, settings, args, log); err != nil {
+	run := serve
+	if settings.Lambda.URL != "" {
+		run = serveLambda
+	}
+	if err := run(ctx, settings, args, log); err != nil {
 		log.Error("stopped", "error", err)
 		return 1
 	}
@@ -148,13 +152,14 @@ func nodeLimits(l Limits) standalone.Limits {
 			PairingTTL:       l.PairingTTL,
 			PairingTTLMax:    l.PairingTTLMax,
 		},
-		Aelos: l.Aelos,
+		Agentknock: l.Agentknock,
+		Aelos:      l.Aelos,
 	}
 }
 
 // dialects are the protocols that a relay with these settings speaks.
 func dialects(s Settings) []string {
-	names := []string{"skald"}
+	names := []string{"skald", "agentknock"}
 	if s.Aelos.SecretFile != "" {
 		names = append(names, "aelos")
 	}

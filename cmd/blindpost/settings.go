@@ -14,6 +14,7 @@ import (
 	"github.com/peterbourgon/ff/v3"
 
 	"blindpost/shared/dialect/aelos"
+	"blindpost/shared/dialect/agentknock"
 	"blindpost/shared/push"
 )
 
@@ -37,6 +38,7 @@ type Settings struct {
 	Limits         Limits
 	Transport      Transport
 	Aelos          AelosSettings
+	Lambda         LambdaSettings
 }
 
 // TLSSettings say where certificates come from; see [Settings.TLSSource].
@@ -67,6 +69,7 @@ type Limits struct {
 	PairingTTL             time.Duration
 	PairingTTLMax          time.Duration
 	Aelos                  aelos.Limits
+	Agentknock             agentknock.Limits
 }
 
 // Transport are the limits of the WebSocket front. They hold until the process
@@ -123,8 +126,10 @@ func defaultSettings() Settings {
 			PairingTTL:             300 * time.Second,
 			PairingTTLMax:          600 * time.Second,
 			Aelos:                  aelos.DefaultLimits(),
+			Agentknock:             agentknock.DefaultLimits(),
 		},
-		Aelos: AelosSettings{Controller: aelos.DefaultController},
+		Aelos:  AelosSettings{Controller: aelos.DefaultController},
+		Lambda: defaultLambda(),
 		Transport: Transport{
 			IdleTimeout:  120 * time.Second,
 			PingInterval: 30 * time.Second,
@@ -181,7 +186,9 @@ func (s *Settings) flags(config *string) *settingsFlags {
 	f.add((*stringValue)(&s.Push.Title), "push-title", "`title` of every push; it must not depend on content")
 	f.add((*stringValue)(&s.Push.Body), "push-body", "`text` of every push")
 
+	s.agentknockFlags(f)
 	s.aelosFlags(f)
+	s.lambdaFlags(f)
 	return f
 }
 

@@ -27,7 +27,7 @@ const maxTTL = 100 * 365 * 24 * time.Hour
 // check finds settings that make no sense, alone or together. It returns all
 // that is wrong, each error naming its setting.
 func (s *Settings) check() error {
-	return errors.Join(s.checkGeneral(), s.checkTLS(), s.checkLimits(), s.checkAelos())
+	return errors.Join(s.checkGeneral(), s.checkTLS(), s.checkLimits(), s.checkAgentknock(), s.checkAelos(), s.checkLambda())
 }
 
 // complaint says what is wrong with a setting.

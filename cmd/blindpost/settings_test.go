@@ -17,6 +17,8 @@ import (
 	"pgregory.net/rapid"
 
 	"blindpost/shared/dialect/aelos"
+	"blindpost/shared/dialect/agentknock"
+	"blindpost/shared/gateway/invoke"
 )
 
 // parse reads settings from arguments and, unless it is "", a settings file.
@@ -49,6 +51,12 @@ func TestDefaults(t *testing.T) {
 		Aelos: aelos.Limits{
 			MaxFrame: 65536, MaxViewers: 8, HelloTimeout: 5 * time.Second,
 			BoatFrames: 1500, ViewerFrames: 120, Commands: 60,
+		},
+		// The retention of the Agentknock specification, and limits that an honest client does not meet.
+		Agentknock: agentknock.Limits{
+			ClientExchangesPerMinute: 60, DeviceExchangesPerMinute: 240, ClientOpenExchanges: 64, DeviceOpenExchanges: 256,
+			ClientStoredBytes: 8 << 20, DeviceStoredBytes: 32 << 20, FramesPerMinute: 1200,
+			ExchangeTTL: 24 * time.Hour, RecoveryTTL: 24 * time.Hour, PairingTTL: time.Hour, WakeInterval: 30 * time.Second,
 		},
 	}
 	if s.Limits != want || s.Transport.IdleTimeout != 120*time.Second || s.Transport.PingInterval != 30*time.Second {
@@ -96,6 +104,31 @@ aelos-clock-leeway: 7s
 aelos-boat-frames-per-minute: 4
 aelos-viewer-frames-per-minute: 5
 aelos-commands-per-minute: 0
+agentknock-client-exchanges-per-minute: 1
+agentknock-device-exchanges-per-minute: 2
+agentknock-client-open-exchanges: 3
+agentknock-device-open-exchanges: 4
+agentknock-client-stored-bytes: 5KiB
+agentknock-device-stored-bytes: 6KiB
+agentknock-frames-per-minute: 0
+agentknock-exchange-ttl: 7d
+agentknock-recovery-ttl: 8h
+agentknock-pairing-ttl: 9m
+agentknock-wake-interval: 10s
+lambda: http://127.0.0.1:3001
+lambda-region: eu-west-3
+lambda-connect: c
+lambda-message: m
+lambda-disconnect: d
+lambda-ingress: http://127.0.0.1:9324/0/ingress.fifo
+lambda-timeout: 28s
+lambda-path-parameter: path
+callback-listen: 10.0.0.1:3
+callback-url: https://front.example.org/x
+callback-tls-cert: /c.pem
+callback-tls-key: /k.pem
+callback-secret-file: /run/secrets/front
+callback-secret-arn: ""
 `
 
 func controller(t *testing.T, s string) aelos.Controller {
@@ -124,8 +157,19 @@ func TestFileSetsEverything(t *testing.T) {
 			Aelos: aelos.Limits{
 				MaxFrame: 32 << 10, MaxViewers: 3, HelloTimeout: 6 * time.Second, Leeway: 7 * time.Second, BoatFrames: 4, ViewerFrames: 5,
 			},
+			Agentknock: agentknock.Limits{
+				ClientExchangesPerMinute: 1, DeviceExchangesPerMinute: 2, ClientOpenExchanges: 3, DeviceOpenExchanges: 4,
+				ClientStoredBytes: 5 << 10, DeviceStoredBytes: 6 << 10,
+				ExchangeTTL: 168 * time.Hour, RecoveryTTL: 8 * time.Hour, PairingTTL: 9 * time.Minute, WakeInterval: 10 * time.Second,
+			},
 		},
 		Aelos: AelosSettings{SecretFile: "/run/secrets/aelos", Path: "/relay", Controller: controller(t, "roles=controller")},
+		Lambda: LambdaSettings{
+			URL: "http://127.0.0.1:3001", Region: "eu-west-3", Functions: invoke.Functions{Connect: "c", Message: "m", Disconnect: "d"},
+			Ingress: "http://127.0.0.1:9324/0/ingress.fifo", Timeout: 28 * time.Second, PathParam: "path",
+			CallbackListen: "10.0.0.1:3", CallbackURL: "https://front.example.org/x", CallbackCert: "/c.pem", CallbackKey: "/k.pem",
+			CallbackSecretFile: "/run/secrets/front",
+		},
 		Transport: Transport{
 			IdleTimeout: time.Minute, PingInterval: 5 * time.Second, SendBuffer: 2 << 20,
 			WriteTimeout: 500 * time.Millisecond, MaxConnections: 1000,

@@ -1,4 +1,4 @@
-// Package bench measures a Skald relay from outside: it is a load generator with
+// Package bench measures a relay from outside: it is a load generator with
 // stopwatches. It shares the processors with the relay, so it is built to be
 // cheap, but it takes no short cut that a client could not take: every
 // connection is one of its own with a handshake of its own, every
@@ -20,12 +20,20 @@
 //   - A drained message counts when the recipient has it, in order, and the relay
 //     has taken note: it has answered a request sent behind the recipient's pong.
 //     Afterwards each mailbox is looked into once more and must be empty.
+//   - An Agentknock exchange counts when it is over for both sides: request, response
+//     and completion were each acknowledged by the relay, which means stored, delivered,
+//     and acknowledged by whom they are for, and both sides have been told so.
+//   - What Aelos boats publish is sealed by them and opened by their viewers, after
+//     a real handshake. A snapshot that is lost fails the part, although the protocol
+//     allows it: viewers of the generator keep up.
 //   - Memory is what the operating system says about the relay's process.
 //
 // # Shape
 //
 // wire.go, upgrade.go and letter.go are a minimal WebSocket client, peer.go and
 // home.go its protocol, fleet.go the connections of one part. auth.go, idle.go,
-// live.go, pace.go, stored.go and drain.go are the parts; run.go runs them,
+// live.go, pace.go, stored.go and drain.go are the parts; knock.go and knock_home.go
+// are that of Agentknock, aelos.go and aelos_run.go that of Aelos, each with the peers of
+// its test suite; run.go runs them,
 // report.go is the result.
 package bench

@@ -60,11 +60,8 @@ func (f *fleet) end() {
 
 // enter opens a connection and authenticates.
 func (f *fleet) enter(auth skaldclient.AuthFunc) (*conn, error) {
-	c, err := f.target.dial(f.ctx)
+	c, err := f.dial(skaldPath)
 	if err != nil {
-		return nil, f.because(err)
-	}
-	if err := f.keep(c); err != nil {
 		return nil, err
 	}
 	if err := c.authenticate(auth); err != nil {
@@ -73,6 +70,15 @@ func (f *fleet) enter(auth skaldclient.AuthFunc) (*conn, error) {
 	}
 	c.within(0)
 	return c, nil
+}
+
+// dial opens a connection of the fleet.
+func (f *fleet) dial(path string) (*conn, error) {
+	c, err := f.target.dial(f.ctx, path)
+	if err != nil {
+		return nil, f.because(err)
+	}
+	return c, f.keep(c)
 }
 
 func (f *fleet) keep(c *conn) error {

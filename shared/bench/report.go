@@ -14,6 +14,15 @@ type LiveKeys struct{ Rate, LatencyRate, P50, P99, Most, CPU Key }
 // AuthKeys are the numbers of connections and authentications.
 type AuthKeys struct{ Rate, CPU Key }
 
+// AelosKeys are the numbers of one boat that publishes to some viewers. Rate counts
+// snapshots, each of which goes to every viewer; CPU is what the relay spends on
+// one copy.
+type AelosKeys struct{ Rate, CPU Key }
+
+// FleetKeys are the numbers of boats that publish once a second. CPU is the share
+// of one processor that the relay uses, in percent.
+type FleetKeys struct{ P50, P99, Most, CPU Key }
+
 // IdleKeys are the numbers of idle connections. Anonymous leaves out files that
 // are mapped into memory, such as the database.
 type IdleKeys struct{ Resident, Anonymous Key }
@@ -28,10 +37,21 @@ var (
 		"live_msgs_per_s_1000", "live_latency_load_msgs_per_s_1000", "live_p50_ms_1000", "live_p99_ms_1000", "live_max_ms_1000",
 		"live_relay_cpu_us_per_msg_1000",
 	}
+	// Exchanges are those of Agentknock, whole and durable.
+	Exchanges = LiveKeys{
+		"agentknock_exchanges_per_s", "agentknock_latency_load_exchanges_per_s", "agentknock_p50_ms", "agentknock_p99_ms", "agentknock_max_ms",
+		"agentknock_relay_cpu_us_per_exchange",
+	}
 	AuthPlain = AuthKeys{"auth_per_s", "auth_relay_cpu_us"}
 	AuthTLS   = AuthKeys{"auth_tls_per_s", "auth_tls_relay_cpu_us"}
 	IdlePlain = IdleKeys{"idle_bytes_plain", "idle_anonymous_bytes_plain"}
 	IdleTLS   = IdleKeys{"idle_bytes_tls", "idle_anonymous_bytes_tls"}
+
+	AelosSmall = AelosKeys{"aelos_snapshots_per_s_1k", "aelos_relay_cpu_us_per_copy_1k"}
+	AelosLarge = AelosKeys{"aelos_snapshots_per_s_32k", "aelos_relay_cpu_us_per_copy_32k"}
+	AelosFleet = FleetKeys{
+		"aelos_p50_ms_1000_boats", "aelos_p99_ms_1000_boats", "aelos_max_ms_1000_boats", "aelos_relay_cpu_percent_1000_boats",
+	}
 )
 
 // Keys of stored messages.

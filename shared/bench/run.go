@@ -18,10 +18,18 @@ type Config struct {
 	// Senders is how many agents write stored messages, each to a client of its
 	// own.
 	Senders int
+	// Askers is how many Agentknock clients have an exchange open at a time.
+	Askers int
 	// Agents is how many agents connect in one round of the authentication part.
 	Agents int
 	// Idle is how many connections are idle.
 	Idle int
+	// Boats is how many Aelos boats publish once a second, each to one viewer;
+	// Viewers is how many watch the one boat that publishes as fast as it can.
+	Boats, Viewers int
+	// SmallSnapshot and LargeSnapshot are the sizes of what Aelos boats publish, in
+	// bytes before it is sealed.
+	SmallSnapshot, LargeSnapshot int
 	// MessageBytes is the size of a ciphertext.
 	MessageBytes int
 	// Burst is how many messages one pair sends at a time while latency is
@@ -42,7 +50,8 @@ type Config struct {
 // Default measures for about two minutes.
 func Default() Config {
 	return Config{
-		FewPairs: 64, ManyPairs: 1000, Senders: 512, Agents: 1000, Idle: 5000,
+		FewPairs: 64, ManyPairs: 1000, Senders: 512, Askers: 256, Agents: 1000, Idle: 5000,
+		Boats: 1000, Viewers: 8, SmallSnapshot: 1 << 10, LargeSnapshot: 32 << 10,
 		MessageBytes: 256, Burst: 4, LatencyRate: 50_000, LatencyShare: 0.8,
 		Warmup: 2 * time.Second, Measure: 10 * time.Second, Patience: 20 * time.Second,
 	}
@@ -58,8 +67,8 @@ func Short() Config {
 // Check reports what is wrong with a configuration.
 func (c Config) Check() error {
 	for name, n := range map[string]int{
-		"pairs": min(c.FewPairs, c.ManyPairs), "senders": c.Senders, "agents": c.Agents,
-		"idle connections": c.Idle, "messages in a burst": c.Burst,
+		"pairs": min(c.FewPairs, c.ManyPairs), "senders": c.Senders, "asking clients": c.Askers, "agents": c.Agents,
+		"idle connections": c.Idle, "messages in a burst": c.Burst, "boats": c.Boats, "viewers": c.Viewers,
 	} {
 		if n < 1 {
 			return fmt.Errorf("the number of %s must be 1 or more", name)
@@ -68,6 +77,8 @@ func (c Config) Check() error {
 	switch {
 	case c.MessageBytes < stampSize || c.MessageBytes > 32<<10:
 		return fmt.Errorf("the size of a message must be from %d bytes to 32 KiB", stampSize)
+	case min(c.SmallSnapshot, c.LargeSnapshot) < stampSize || max(c.SmallSnapshot, c.LargeSnapshot) > 60<<10:
+		return fmt.Errorf("the size of a snapshot must be from %d bytes to 60 KiB", stampSize)
 	case c.Measure < time.Millisecond || c.Warmup < 0 || c.Patience < 0:
 		return errors.New("the time to measure must be positive")
 	case !(c.LatencyRate > 0) || !(c.LatencyShare > 0 && c.LatencyShare <= 1):
@@ -101,6 +112,9 @@ func allParts() []part {
 		{"stored", false, "stored messages, then the drain",
 			func(c Config) int { return 2 * c.Senders },
 			(*partRun).stored},
+		{"exchanges", false, "Agentknock exchanges, from request to the receipt of the completion",
+			func(c Config) int { return 3 * c.Askers },
+			(*partRun).exchanges},
 		{"auth-plain", true, "connections and authentications, without TLS",
 			func(c Config) int { return c.Agents },
 			func(s *partRun) error { return s.auth(AuthPlain) }},
@@ -113,6 +127,15 @@ func allParts() []part {
 		{"idle-tls", false, "memory of idle connections, with TLS",
 			func(c Config) int { return c.Idle },
 			func(s *partRun) error { return s.idle(IdleTLS) }},
+		{"aelos-small", false, "small snapshots of one Aelos boat",
+			func(c Config) int { return 1 + c.Viewers },
+			func(s *partRun) error { return s.broadcast(s.cfg.SmallSnapshot, AelosSmall) }},
+		{"aelos-large", false, "large snapshots of one Aelos boat",
+			func(c Config) int { return 1 + c.Viewers },
+			func(s *partRun) error { return s.broadcast(s.cfg.LargeSnapshot, AelosLarge) }},
+		{"aelos-fleet", false, "many Aelos boats, once a second",
+			func(c Config) int { return 2 * c.Boats },
+			(*partRun).cruise},
 	}
 }
 
@@ -247,6 +270,30 @@ func (s *partRun) stored() error {
 	s.out[DrainRate] = l.perSecond(n)
 	s.out[DrainMessages] = float64(n)
 	s.out.cpuPer(DrainCPU, l, n)
+	return nil
+}
+
+func (s *partRun) exchanges() error {
+	r, err := openKnocks(s.fleet, s.cfg.Askers, s.cfg.MessageBytes)
+	if err != nil {
+		return s.fleet.because(err)
+	}
+	n, l, err := r.throughput(s.relay, "exchanges-rate", s.cfg.Warmup, s.cfg.Measure)
+	if err != nil {
+		return err
+	}
+	reached := l.perSecond(n)
+	s.out[Exchanges.Rate] = reached
+	s.out.cpuPer(Exchanges.CPU, l, n)
+	rate := s.cfg.LatencyShare * reached
+	h, err := r.latency(s.relay, "exchanges-latency", rate, s.cfg.Warmup, s.cfg.Measure)
+	if err != nil {
+		return err
+	}
+	s.out[Exchanges.LatencyRate] = rate
+	s.out[Exchanges.P50] = milliseconds(h.quantile(0.5))
+	s.out[Exchanges.P99] = milliseconds(h.quantile(0.99))
+	s.out[Exchanges.Most] = milliseconds(h.most)
 	return nil
 }
 

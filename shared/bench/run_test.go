@@ -75,6 +75,8 @@ func (h *house) launch(ctx context.Context, plain bool) (Relay, error) {
 	cfg := standalone.Config{DataDir: h.t.TempDir(), Limits: standalone.DefaultLimits()}
 	l := &cfg.Limits.Relay
 	l.MailboxCap, l.ConnectionsPerIP, l.MessagesPerMinute, l.ControlPerMinute = 0, 0, 0, 0
+	a := &cfg.Limits.Agentknock
+	a.ClientExchangesPerMinute, a.DeviceExchangesPerMinute, a.ClientOpenExchanges, a.DeviceOpenExchanges, a.FramesPerMinute = 0, 0, 0, 0, 0
 	if h.limits != nil {
 		h.limits(&cfg.Limits)
 	}
@@ -105,7 +107,7 @@ func (h *house) launch(ctx context.Context, plain bool) (Relay, error) {
 // tiny takes no time; its numbers mean nothing.
 func tiny() Config {
 	c := Default()
-	c.FewPairs, c.ManyPairs, c.Senders, c.Agents, c.Idle = 4, 6, 3, 5, 7
+	c.FewPairs, c.ManyPairs, c.Senders, c.Askers, c.Agents, c.Idle = 4, 6, 3, 6, 5, 7
 	c.LatencyRate = 2000
 	c.Warmup, c.Measure, c.Patience = 20*time.Millisecond, 200*time.Millisecond, 0
 	return c
@@ -133,13 +135,14 @@ func TestRunMeasuresAll(t *testing.T) {
 	for _, k := range []Key{
 		"live_msgs_per_s_64", "live_p99_ms_64", "live_msgs_per_s_1000", "live_p99_ms_1000",
 		"stored_msgs_per_s", "drain_msgs_per_s", "auth_per_s", "auth_tls_per_s", "idle_bytes_plain", "idle_bytes_tls",
+		"agentknock_exchanges_per_s", "agentknock_p50_ms", "agentknock_p99_ms", "agentknock_relay_cpu_us_per_exchange",
 		"live_p50_ms_64", "live_relay_cpu_us_per_msg_1000", "idle_anonymous_bytes_tls", "drain_msgs",
 	} {
 		if report[k] <= 0 {
 			t.Errorf("%s is %v, want more than 0", k, report[k])
 		}
 	}
-	for _, k := range []LiveKeys{LiveFew, LiveMany} {
+	for _, k := range []LiveKeys{LiveFew, LiveMany, Exchanges} {
 		if report[k.P50] > report[k.P99] || report[k.P99] > report[k.Most] {
 			t.Errorf("latencies are out of order: %v, %v, %v", report[k.P50], report[k.P99], report[k.Most])
 		}
@@ -160,7 +163,7 @@ func TestRunMeasuresAll(t *testing.T) {
 		}
 		measured = append(measured, r.measured...)
 	}
-	want := []string{"live-few-rate", "live-few-latency", "live-many-rate", "live-many-latency", "stored", "drain",
+	want := []string{"live-few-rate", "live-few-latency", "live-many-rate", "live-many-latency", "stored", "drain", "exchanges-rate", "exchanges-latency",
 		"auth-plain", "auth-tls", "idle-plain", "idle-tls"}
 	if !slices.Equal(measured, want) {
 		t.Errorf("measured %v, want %v", measured, want)
@@ -230,6 +233,8 @@ func TestRunFailsWithTheRelay(t *testing.T) {
 		{"live-few", func(l *standalone.Limits) { l.Relay.ConnectionsPerIP = 9 }, "429"},
 		{"live-few", func(l *standalone.Limits) { l.Skald.MaxLiveFrame = 100; l.Skald.MaxFrame = 1000 }, "payload_too_large"},
 		{"stored", func(l *standalone.Limits) { l.Relay.MailboxCap = 5 }, "queue_full"},
+		{"exchanges", func(l *standalone.Limits) { l.Agentknock.ClientExchangesPerMinute = 3 }, "RATE_LIMITED"},
+		{"exchanges", func(l *standalone.Limits) { l.Relay.ConnectionsPerIP = 9 }, "429"},
 		{"auth-plain", func(l *standalone.Limits) { l.Relay.ConnectionsPerIP = 9 }, "429"},
 		{"idle-tls", func(l *standalone.Limits) { l.Relay.ConnectionsPerIP = 2 }, "429"},
 	} {

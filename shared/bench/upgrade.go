@@ -22,16 +22,21 @@ type Target struct {
 	// TLS is nil for a relay that is reached as by a proxy which has ended TLS:
 	// without it, and with X-Forwarded-Proto.
 	TLS *tls.Config
+	// AelosSecret signs the tokens of Aelos peers.
+	AelosSecret []byte
 }
 
-// path is where Skald relays are.
-const path = "/v1/ws"
+// Where the relays of each protocol are.
+const (
+	skaldPath = "/v1/ws"
+	aelosPath = "/v1/aelos"
+)
 
 const acceptGUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 // dial opens a connection that has callTime for what it does next; see
 // conn.within.
-func (t *Target) dial(ctx context.Context) (*conn, error) {
+func (t *Target) dial(ctx context.Context, path string) (*conn, error) {
 	var d net.Dialer
 	nc, err := d.DialContext(ctx, "tcp", t.Addr)
 	if err != nil {
@@ -47,14 +52,14 @@ func (t *Target) dial(ctx context.Context) (*conn, error) {
 		}
 		c.nc = tc
 	}
-	if err := c.upgrade(t); err != nil {
+	if err := c.upgrade(t, path); err != nil {
 		c.abort()
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *conn) upgrade(t *Target) error {
+func (c *conn) upgrade(t *Target, path string) error {
 	var nonce [16]byte
 	if _, err := rand.Read(nonce[:]); err != nil {
 		return fmt.Errorf("failed to draw a key: %w", err)

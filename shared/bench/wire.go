@@ -45,8 +45,18 @@ func (e *closeError) Error() string {
 
 // appendFrame appends one masked frame with a copy of payload.
 func appendFrame(dst []byte, op ws.OpCode, payload []byte) []byte {
+	dst, mask := appendHeader(dst, op, len(payload))
+	at := len(dst)
+	dst = append(dst, payload...)
+	ws.Cipher(dst[at:], mask, 0)
+	return dst
+}
+
+// appendHeader appends what comes before the n bytes of a payload, which are to be
+// masked with mask.
+func appendHeader(dst []byte, op ws.OpCode, n int) (out []byte, mask [4]byte) {
 	dst = append(dst, 0x80|byte(op))
-	switch n := len(payload); {
+	switch {
 	case n < 126:
 		dst = append(dst, 0x80|byte(n))
 	case n < 1<<16:
@@ -56,13 +66,8 @@ func appendFrame(dst []byte, op ws.OpCode, payload []byte) []byte {
 		dst = append(dst, 0x80|127)
 		dst = binary.BigEndian.AppendUint64(dst, uint64(n))
 	}
-	var mask [4]byte
 	binary.LittleEndian.PutUint32(mask[:], rand.Uint32())
-	dst = append(dst, mask[:]...)
-	at := len(dst)
-	dst = append(dst, payload...)
-	ws.Cipher(dst[at:], mask, 0)
-	return dst
+	return append(dst, mask[:]...), mask
 }
 
 // serverFrame splits off the first frame of b. ok is false if it is not all
@@ -102,7 +107,7 @@ func serverFrame(b []byte) (op ws.OpCode, payload []byte, size int, ok bool, err
 	return op, b[head:size], size, true, nil
 }
 
-// read returns the next frame: a binary message, or a ping that it has answered.
+// read returns the next frame: a message, or a ping that it has answered.
 // The payload is valid until the next read.
 func (c *conn) read() (ws.OpCode, []byte, error) {
 	for {
@@ -118,7 +123,7 @@ func (c *conn) read() (ws.OpCode, []byte, error) {
 		}
 		c.r += size
 		switch op {
-		case ws.OpBinary:
+		case ws.OpBinary, ws.OpText:
 			return op, payload, nil
 		case ws.OpPing:
 			if err := c.write(appendFrame(nil, ws.OpPong, payload)); err != nil {
@@ -138,14 +143,23 @@ func (c *conn) read() (ws.OpCode, []byte, error) {
 	}
 }
 
-// next returns the next binary message. It is valid until the next read.
-func (c *conn) next() ([]byte, error) {
+// message returns the next message. It is valid until the next read.
+func (c *conn) message() (text bool, payload []byte, err error) {
 	for {
 		op, payload, err := c.read()
-		if err != nil || op == ws.OpBinary {
-			return payload, err
+		if err != nil || op != ws.OpPing {
+			return op == ws.OpText, payload, err
 		}
 	}
+}
+
+// next returns the next message, which must be binary.
+func (c *conn) next() ([]byte, error) {
+	text, payload, err := c.message()
+	if err == nil && text {
+		err = errors.New("relay sent a text message")
+	}
+	return payload, err
 }
 
 // pending reports whether the next frame has been read already.

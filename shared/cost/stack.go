@@ -6,8 +6,8 @@ const (
 	// is in it or not: five pollers that wait for 20 seconds each. (With little
 	// traffic Lambda may make do with two on a standard queue; it need not.)
 	pollsAMonth = 650_000
-	// alarmMetrics are what all alarms look at.
-	alarmMetrics = 14
+	// alarmMetrics are what the alarms look at, those that are made by default.
+	alarmMetrics = 10
 	dashboards   = 1
 	// logDays is how long logs are kept.
 	logDays = 14

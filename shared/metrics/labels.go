@@ -45,7 +45,7 @@ var (
 var frameKinds = map[string][]string{
 	"skald": {"auth", "authorize", "pairing_start", "pairing_stop", "message", "presence_request",
 		"relay_only", "text", "oversize", "undecodable", "empty"},
-	"agentknock": {"message", "ack", "resume", "set_client_state", "unexpected", "oversize", "undecodable"},
+	"agentknock": {"message", "ack", "resume", "set_client_state", "rate_limited", "oversize", "undecodable"},
 	"aelos": {"hello", "hs1", "hs2", "ping", "pong", "snapshot", "result", "command", "identify",
 		"unexpected", "oversize", "undecodable"},
 }
@@ -63,4 +63,5 @@ var closeCodes = []gateway.CloseCode{
 
 // jobKinds are the kinds of jobs; those of a dialect carry its name.
 var jobKinds = []string{"push", "gone", "pump", "sweep", "skald.timeout", "skald.linger",
+	"agentknock.drain", "agentknock.deliver", "agentknock.wake", "agentknock.evict", "agentknock.purge",
 	"aelos.hello", "aelos.expiry", "aelos.settle"}

@@ -19,6 +19,39 @@ type Register struct {
 	mu         sync.Mutex
 	inner      table.Table
 	partitions map[string]bool
+	// Before and After are called around each operation. An error of Before keeps
+	// it from being done, one of After is its answer although it was done.
+	Before, After func(Step) error
+}
+
+// Step is an operation as a test sees it.
+type Step struct {
+	Read bool
+	Key  table.Key  // of a Get; of a Query the partition and the prefix
+	Ops  []table.Op // of a write
+}
+
+// Touches reports whether the step reads or writes an item.
+func (s Step) Touches(k table.Key) bool {
+	return s.Read && s.Key == k || slices.ContainsFunc(s.Ops, func(o table.Op) bool { return o.Key == k })
+}
+
+func (g *Register) around(s Step, do func() error) error {
+	for _, o := range s.Ops {
+		g.note(o.Key)
+	}
+	if g.Before != nil {
+		if err := g.Before(s); err != nil {
+			return err
+		}
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	if g.After != nil {
+		return g.After(s)
+	}
+	return nil
 }
 
 var _ table.Table = (*Register)(nil)
@@ -40,24 +73,32 @@ func (g *Register) note(k table.Key) {
 	g.partitions[k.Partition] = true
 }
 
-func (g *Register) Get(ctx context.Context, k table.Key) (table.Item, error) {
-	return g.inner.Get(ctx, k)
+func (g *Register) Get(ctx context.Context, k table.Key) (it table.Item, err error) {
+	err = g.around(Step{Read: true, Key: k}, func() error {
+		it, err = g.inner.Get(ctx, k)
+		return err
+	})
+	return it, err
 }
 
-func (g *Register) Query(ctx context.Context, q table.Query) (table.Page, error) {
-	return g.inner.Query(ctx, q)
+func (g *Register) Query(ctx context.Context, q table.Query) (p table.Page, err error) {
+	err = g.around(Step{Read: true, Key: table.Key{Partition: q.Partition, Sort: q.Prefix}}, func() error {
+		p, err = g.inner.Query(ctx, q)
+		return err
+	})
+	return p, err
 }
 
-func (g *Register) Write(ctx context.Context, op table.Op) (table.Item, error) {
-	g.note(op.Key)
-	return g.inner.Write(ctx, op)
+func (g *Register) Write(ctx context.Context, op table.Op) (old table.Item, err error) {
+	err = g.around(Step{Ops: []table.Op{op}}, func() error {
+		old, err = g.inner.Write(ctx, op)
+		return err
+	})
+	return old, err
 }
 
 func (g *Register) Transact(ctx context.Context, ops []table.Op) error {
-	for _, op := range ops {
-		g.note(op.Key)
-	}
-	return g.inner.Transact(ctx, ops)
+	return g.around(Step{Ops: ops}, func() error { return g.inner.Transact(ctx, ops) })
 }
 
 // Everything returns all items whose partition begins with prefix.

@@ -45,26 +45,34 @@ type stage struct {
 	start  time.Time
 	random *mathrand.ChaCha8
 	ids    int
-	log    bytes.Buffer
+	frames int
+	// frameIDs says that the front delivers frames again, and names them.
+	frameIDs bool
+	log      bytes.Buffer
 
 	sent    []letter // messages by the number that they begin with
 	secrets [][]byte
 	faults  []error
 }
 
-func newStage() *stage {
+// newStage makes a stage of the single binary; settings change that.
+func newStage(settings ...func(*relay.Options)) *stage {
 	s := &stage{dead: map[string]bool{}}
 	s.table = relay.NewRegister(nil)
 	s.front = &front{s: s}
 	s.random = mathrand.NewChaCha8([32]byte{})
-	s.r = relay.New(relay.Options{
+	o := relay.Options{
 		Table: s.table, Queue: (*jobQueue)(s), Front: s.front, Pusher: (*provider)(s),
 		Log:    slog.New(slog.NewJSONHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Now:    func() time.Time { return s.now },
 		Random: (*source)(s),
 		NewID:  func() string { s.ids++; return fmt.Sprint("id", s.ids) },
 		Limits: relay.Limits{MailboxCap: 150, MessageTTL: 7 * 24 * time.Hour, ConnectionsPerIP: 0, MessagesPerMinute: 200, ControlPerMinute: 60},
-	})
+	}
+	for _, set := range settings {
+		set(&o)
+	}
+	s.r = relay.New(o)
 	s.r.Use(skald.New(s.r, skald.Options{Limits: skald.DefaultLimits(), PushText: push.Text{Title: "Skald", Body: "Action required"}}))
 	return s
 }
@@ -75,6 +83,7 @@ func (s *stage) reset() {
 	s.now = s.start
 	s.table.Reset(mem.New(func() time.Time { return s.now }))
 	*s.front = front{s: s, conns: map[gateway.Conn]*line{}, outcome: gateway.Pending}
+	s.table.Before, s.table.After = nil, nil
 	s.jobs, s.secrets, s.faults, s.sent = nil, nil, nil, nil
 	for _, a := range actors {
 		s.secret(a.pub)
@@ -215,6 +224,8 @@ type front struct {
 	conns   map[gateway.Conn]*line
 	n       int
 	outcome gateway.Outcome
+	// before is called before a post; it may take time, or fail.
+	before func(id gateway.Conn) error
 }
 
 // line is one connection.
@@ -237,6 +248,11 @@ func (f *front) Post(_ context.Context, id gateway.Conn, m gateway.Message) (gat
 	l := f.conns[id]
 	if l == nil || l.closed || l.over {
 		return 0, gateway.ErrGone
+	}
+	if f.before != nil {
+		if err := f.before(id); err != nil {
+			return 0, err
+		}
 	}
 	frame := new(skaldpb.RelayFrame)
 	if err := proto.Unmarshal(m.Data, frame); err != nil || m.Text {
@@ -336,7 +352,11 @@ func (s *stage) frame(l *line, data []byte, text bool) {
 		return
 	}
 	s.flush(l)
-	_, err := s.r.Frame(context.Background(), gateway.FrameEvent{Conn: l.id, Data: data, Text: text, At: s.now})
+	e := gateway.FrameEvent{Conn: l.id, Data: data, Text: text, At: s.now}
+	if s.frames++; s.frameIDs {
+		e.ID = fmt.Sprint("frame ", s.frames)
+	}
+	_, err := s.r.Frame(context.Background(), e)
 	s.handled("a frame", err)
 }
 

@@ -114,7 +114,9 @@ func (t *task) step(o op, do func() error) error {
 	s := t.sim
 	s.mu.Lock()
 	dead, quick := t.proc.dead, s.quick
-	t.op, t.parked = o, !quick
+	if !dead { // otherwise nobody would release it
+		t.op, t.parked = o, !quick
+	}
 	s.mu.Unlock()
 	if dead {
 		runtime.Goexit()

@@ -15,6 +15,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -25,6 +26,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"blindpost/shared/dialect/aelos"
+	"blindpost/shared/dialect/agentknock"
 	"blindpost/shared/dialect/skald"
 	"blindpost/shared/gateway"
 	"blindpost/shared/gateway/server"
@@ -81,9 +83,10 @@ type Aelos struct {
 
 // Limits are those that can be changed while running.
 type Limits struct {
-	Relay relay.Limits
-	Skald skald.Limits
-	Aelos aelos.Limits
+	Relay      relay.Limits
+	Skald      skald.Limits
+	Agentknock agentknock.Limits
+	Aelos      aelos.Limits
 }
 
 // DefaultLimits are those of the specifications.
@@ -96,8 +99,9 @@ func DefaultLimits() Limits {
 			MessagesPerMinute: 60,
 			ControlPerMinute:  60,
 		},
-		Skald: skald.DefaultLimits(),
-		Aelos: aelos.DefaultLimits(),
+		Skald:      skald.DefaultLimits(),
+		Agentknock: agentknock.DefaultLimits(),
+		Aelos:      aelos.DefaultLimits(),
 	}
 }
 
@@ -105,10 +109,11 @@ const databaseFile = "blindpost.db"
 
 // Node is a running relay.
 type Node struct {
-	Server *server.Server
-	Relay  *relay.Relay
-	Skald  *skald.Dialect
-	Aelos  *aelos.Dialect // nil if it is not spoken
+	Server     *server.Server
+	Relay      *relay.Relay
+	Skald      *skald.Dialect
+	Agentknock *agentknock.Dialect
+	Aelos      *aelos.Dialect // nil if it is not spoken
 
 	log      *slog.Logger
 	now      func() time.Time
@@ -165,6 +170,10 @@ func Open(cfg Config) (*Node, error) {
 	n.Relay = relay.New(o)
 	n.Skald = skald.New(n.Relay, skald.Options{Limits: cfg.Limits.Skald, PushText: cfg.PushText})
 	n.Relay.Use(n.Skald)
+	n.Agentknock = agentknock.New(n.Relay, agentknock.Options{
+		Limits: cfg.Limits.Agentknock, Pusher: cfg.Pusher, RemoteIP: remoteIP,
+	})
+	n.Relay.Use(n.Agentknock)
 	if cfg.Aelos.Secrets != nil {
 		n.Aelos = aelos.New(n.Relay, aelos.Options{
 			Limits: cfg.Limits.Aelos, Secrets: cfg.Aelos.Secrets,
@@ -205,6 +214,7 @@ func (n *Node) frontOptions(cfg Config, ids *ids) server.Options {
 		TLS:             cfg.TLS,
 		TrustedProxies:  cfg.TrustedProxies,
 		IsWebSocketPath: func(path string) bool { return n.Relay.Serves(path) },
+		HTTP:            http.HandlerFunc(n.serveHTTP),
 		Ready:           n.ready,
 		MaxConns:        cfg.MaxConns,
 		MaxBuffered:     cfg.SendBuffer,
@@ -219,9 +229,17 @@ func (n *Node) frontOptions(cfg Config, ids *ids) server.Options {
 	return o
 }
 
+// serveHTTP serves what is neither WebSocket nor a health check.
+func (n *Node) serveHTTP(w http.ResponseWriter, r *http.Request) { n.Agentknock.ServeHTTP(w, r) }
+
+func remoteIP(r *http.Request) netip.Addr {
+	ip, _ := server.RemoteIP(r.Context()) // the zero address where there is none
+	return ip
+}
+
 // tables puts what dies with the process into memory and the rest into the file.
 func (n *Node) tables(cfg Config) table.Table {
-	t := table.Table(route.New(n.mem, []string{relay.ConnPartition, relay.AddressPartition, aelos.Partition}, n.bolt))
+	t := table.Table(route.New(n.mem, []string{relay.ConnPartition, relay.AddressPartition, agentknock.SocketPartition, aelos.Partition}, n.bolt))
 	if cfg.Metrics != nil {
 		t = metrics.NewTable(t, cfg.Metrics)
 	}
@@ -269,6 +287,7 @@ func (n *Node) Serve(ctx context.Context, l net.Listener) error { return n.Serve
 func (n *Node) SetLimits(l Limits) {
 	n.Relay.SetLimits(l.Relay)
 	n.Skald.SetLimits(l.Skald)
+	n.Agentknock.SetLimits(l.Agentknock)
 	if n.Aelos != nil {
 		n.Aelos.SetLimits(l.Aelos)
 	}

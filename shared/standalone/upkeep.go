@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"blindpost/shared/dialect/agentknock"
 	"blindpost/shared/metrics"
 	"blindpost/shared/queue"
 	"blindpost/shared/queue/local"
@@ -107,10 +108,13 @@ type pushes struct {
 	open atomic.Int64
 }
 
+// isPush reports whether jobs of a kind push.
+func isPush(kind string) bool { return kind == relay.JobPush || kind == agentknock.JobWake }
+
 // Send implements queue.Queue.
 func (p *pushes) Send(ctx context.Context, j queue.Job) error {
 	err := p.Queue.Send(ctx, j)
-	if err == nil && j.Kind == relay.JobPush {
+	if err == nil && isPush(j.Kind) {
 		p.open.Add(1)
 	}
 	return err
@@ -118,7 +122,7 @@ func (p *pushes) Send(ctx context.Context, j queue.Job) error {
 
 // done notes that a job has succeeded.
 func (p *pushes) done(kind string) {
-	if kind == relay.JobPush {
+	if isPush(kind) {
 		p.open.Add(-1)
 	}
 }

@@ -41,6 +41,9 @@ const (
 	sleepBefore   = 20 * time.Minute
 	betweenAsks   = 36 * time.Second
 	betweenAnswer = 500 * time.Millisecond
+	// What a household does does not happen at the moments of the clock, as that would
+	// take a second process each time, or none, by chance.
+	besideClock = 37 * time.Second
 	// No two households do the same at the same moment.
 	betweenHomes = 197*time.Second + 300*time.Millisecond
 )
@@ -73,7 +76,7 @@ func Day(t *testing.T, households int, connectionAge time.Duration) (use cost.Us
 		for range households {
 			homes = append(homes, s.newHome())
 		}
-		time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(2 * time.Hour)))
+		time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(2*time.Hour + besideClock)))
 		begin := time.Now()
 		before := s.read()
 		var wg sync.WaitGroup
@@ -90,8 +93,8 @@ func Day(t *testing.T, households int, connectionAge time.Duration) (use cost.Us
 			h.end()
 		}
 		time.Sleep(time.Minute) // what the end of the connections brings about
-		if len(s.log.loud) > 0 {
-			t.Errorf("%d warnings, such as %s", len(s.log.loud), s.log.loud[0])
+		if worst := s.log.worst(); worst != "" {
+			t.Errorf("logged: %s", worst)
 		}
 		if dead := append(s.server.Dead(s.jobs), s.server.Dead(s.ingress)...); len(dead) > 0 {
 			t.Errorf("dead letters: %v", dead)
@@ -107,6 +110,7 @@ type home struct {
 	phones []*sk.Client
 	ended  chan error
 	stop   context.CancelFunc
+	once   sync.Once
 
 	stored, live atomic.Int64 // that have come
 }
@@ -128,22 +132,25 @@ func (s *stage) newHome() *home {
 		s.t.Fatal(err)
 	}
 	go func() { h.ended <- h.agent.Run(ctx) }()
-	if err := h.agent.WaitConnected(ctx); err != nil {
-		s.t.Fatal(err)
+	s.t.Cleanup(h.end)
+	early, give := context.WithTimeout(ctx, 2*time.Minute) // in a bubble nobody else gives up
+	defer give()
+	if err := h.agent.WaitConnected(early); err != nil {
+		s.t.Fatalf("the agent does not connect: %v; logged: %s", err, s.log.worst())
 	}
 	for i := range phones {
 		c, err := sk.NewClient(sk.ClientConfig{Config: config(), URL: url, DeviceToken: fmt.Sprintf("token-of-%p-%d", h, i)})
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		pairing, err := h.agent.StartPairing(ctx, time.Minute)
+		pairing, err := h.agent.StartPairing(early, time.Minute)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if err := c.Pair(ctx, pairing.QR); err != nil {
+		if err := c.Pair(early, pairing.QR); err != nil {
 			s.t.Fatal(err)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(30 * time.Second) // the agent authorises it
 		h.phones = append(h.phones, c)
 	}
 	return h
@@ -178,9 +185,11 @@ func (h *home) phoneDay(i int, begin time.Time) {
 		ctx, closeApp := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
 		go func() { ended <- phone.Run(ctx) }()
-		if err := phone.WaitConnected(ctx); err != nil {
+		early, give := context.WithTimeout(ctx, time.Minute)
+		if err := phone.WaitConnected(early); err != nil {
 			h.t.Errorf("a phone does not connect: %v", err)
 		}
+		give()
 		for q := range questions {
 			ask := time.Now()
 			h.ask(phone, liveBytes, true)
@@ -235,6 +244,7 @@ func (h *home) send(connected, send func(context.Context) error) {
 			h.t.Errorf("failed to send: %v", err)
 			return
 		}
+		time.Sleep(time.Second) // a connection that has broken counts as one a little longer
 		if err := connected(ctx); err != nil {
 			h.t.Errorf("failed to send: %v", err)
 			return
@@ -257,9 +267,12 @@ func (h *home) check() {
 	}
 }
 
+// end is called once more when the test has ended.
 func (h *home) end() {
 	h.stop()
-	if err := <-h.ended; err != nil {
-		h.t.Errorf("the agent ended: %v", err)
-	}
+	h.once.Do(func() {
+		if err := <-h.ended; err != nil {
+			h.t.Errorf("the agent ended: %v", err)
+		}
+	})
 }

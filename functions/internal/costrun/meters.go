@@ -137,3 +137,13 @@ func (b *logbook) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// worst is the first warning or error, "" if there is none.
+func (b *logbook) worst() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.loud) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d warnings and errors, first %s", len(b.loud), b.loud[0])
+}

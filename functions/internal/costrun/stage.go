@@ -95,6 +95,7 @@ func open(t *testing.T, connectionAge time.Duration) *stage {
 		Connect: s.function(wiring.Connect), Disconnect: s.function(wiring.Disconnect), Integration: s.sendToIngress,
 		InMemory: true, MaxAge: connectionAge,
 	})
+	s.config.CallbackURL = s.api.Callback() // which is none of API Gateway's own
 	go s.schedule()
 	t.Cleanup(func() {
 		close(s.stop)

@@ -2,7 +2,9 @@ package wiring
 
 import (
 	"context"
+	"net/http"
 
+	"blindpost/shared/dialect/agentknock"
 	"blindpost/shared/dialect/skald"
 	"blindpost/shared/gateway"
 	"blindpost/shared/gateway/apigw"
@@ -30,6 +32,8 @@ type App struct {
 type core struct {
 	relay   *relay.Relay
 	adapter *apigw.Adapter
+	// http serves what is no WebSocket.
+	http http.Handler
 	// run runs the jobs of both queues.
 	run func(context.Context, sqs.Message) error
 }
@@ -70,10 +74,15 @@ func (a *App) newCore(t table.Table) (*core, error) {
 	r := relay.New(relay.Options{
 		Table: t, Queue: a.queue, Front: front, Pusher: pusher, Log: a.b.Log,
 		Now: a.b.Now, Random: a.b.Random, NewID: a.b.NewID,
-		Limits: a.cfg.Relay, ConnRecordTTL: a.cfg.ConnRecordTTL,
+		Limits: a.cfg.Relay, ConnRecordTTL: a.cfg.ConnRecordTTL, Scattered: true,
 	})
 	r.Use(skald.New(r, skald.Options{Limits: a.cfg.Skald, PushText: a.cfg.PushText}))
-	c := &core{relay: r, adapter: apigw.New(a.adapterOptions(r, front))}
+	knock := agentknock.New(r, agentknock.Options{Limits: a.cfg.Agentknock, Pusher: pusher, RemoteIP: remoteIP})
+	r.Use(knock)
+	if err := a.useAelos(r); err != nil {
+		return nil, err
+	}
+	c := &core{relay: r, adapter: apigw.New(a.adapterOptions(r, front)), http: knock}
 	c.run = a.queue.Run(c.adapter.Job(r.Job))
 	return c, nil
 }
@@ -82,7 +91,7 @@ func (a *App) adapterOptions(r *relay.Relay, front gateway.Front) apigw.Options 
 	o := apigw.Options{
 		Handler: r, Front: front, Queue: a.queue, Log: a.b.Log, Now: a.b.Now,
 		Fronts: a.cfg.Fronts, Callback: a.cfg.CallbackURL, DefaultPath: a.cfg.DefaultPath, PathParameter: a.cfg.PathParameter,
-		MaxFrame: max(a.cfg.Skald.MaxFrame, a.cfg.Skald.MaxLiveFrame),
+		MaxFrame: a.cfg.maxFrame(),
 		FirstWanted: func(ctx context.Context, id gateway.Conn) (bool, error) {
 			c, err := r.LoadConn(ctx, id)
 			return c != nil && !c.Joined(), err

@@ -29,7 +29,7 @@ func complaint(name, format string, args ...any) error {
 
 // check finds settings that are missing for a function, or make no sense.
 func (c *Config) check(f Function) error {
-	errs := []error{c.checkAddresses(f), c.checkLimits()}
+	errs := []error{c.checkAddresses(f), c.checkLimits(), c.checkAgentknock(), c.Aelos.check()}
 	if _, err := sns.New(nil, sns.Options{IOS: c.SNSIOS}); err != nil {
 		errs = append(errs, complaint("SNS_IOS_ARN", "%w", err))
 	}
@@ -88,10 +88,7 @@ func (c *Config) checkFronts() error {
 			errs = append(errs, complaint("FRONTS", "%q: %w", address, err))
 		}
 	}
-	switch {
-	case c.FrontSecretARN != "" && c.FrontSecretFile != "":
-		errs = append(errs, complaint("FRONT_SECRET_ARN, "+envPrefix+"FRONT_SECRET_FILE", "only one of them can be used"))
-	case len(c.Fronts) > 0 && c.FrontSecretARN == "" && c.FrontSecretFile == "":
+	if len(c.Fronts) > 0 && c.FrontSecretARN == "" && c.FrontSecretFile == "" {
 		errs = append(errs, complaint("FRONTS", "it needs FRONT_SECRET_ARN or FRONT_SECRET_FILE"))
 	}
 	if c.FrontSecretARN != "" && !strings.HasPrefix(c.FrontSecretARN, "arn:") {

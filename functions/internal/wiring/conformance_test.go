@@ -15,9 +15,7 @@ import (
 // the frames of its peers is a front with binary messages; behind it all is as with
 // API Gateway.
 func TestConformance(t *testing.T) {
-	skip := map[string]string{
-		"Hostile_HangUpWhileSending": "the frames of a connection wait in a queue of their own, and those of the client's next connection can overtake them; they are then refused as stale",
-	}
+	skip := map[string]string{}
 	if testing.Short() {
 		for _, name := range []string{"Property2_OrderWhileTheAgentReconnects", "Property2_OrderWhileAPhoneReconnects"} {
 			skip[name] = "it takes half a minute and more"

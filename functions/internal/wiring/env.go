@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
+	"blindpost/shared/dialect/aelos"
+	"blindpost/shared/dialect/agentknock"
 	"blindpost/shared/dialect/skald"
 	"blindpost/shared/push"
 	"blindpost/shared/relay"
@@ -42,6 +45,8 @@ type Config struct {
 	LogLevel      slog.Level
 	Relay         relay.Limits
 	Skald         skald.Limits
+	Agentknock    agentknock.Limits
+	Aelos         Aelos
 }
 
 // defaults are the settings of someone who says nothing. The limits are those of
@@ -62,7 +67,9 @@ func defaults() Config {
 			MessagesPerMinute: 60,
 			ControlPerMinute:  60,
 		},
-		Skald: skald.DefaultLimits(),
+		Skald:      skald.DefaultLimits(),
+		Agentknock: agentknock.DefaultLimits(),
+		Aelos:      Aelos{Controller: aelos.DefaultController.String(), Limits: aelos.DefaultLimits()},
 	}
 }
 
@@ -77,7 +84,7 @@ type setting struct {
 
 // settings are all variables. None is a secret: those come from Secrets Manager.
 func (c *Config) settings() []setting {
-	return []setting{
+	all := []setting{
 		{"TABLE", "name or ARN of the DynamoDB table", text(&c.Table)},
 		{"JOBS_QUEUE_URL", "URL of the standard queue for jobs", text(&c.JobsQueueURL)},
 		{"INGRESS_QUEUE_URL", "URL of the FIFO queue for frames, the ends of connections, and their jobs; empty if the front keeps the order of frames itself and calls the functions message and disconnect directly", text(&c.IngressQueueURL)},
@@ -86,7 +93,7 @@ func (c *Config) settings() []setting {
 
 		{"FRONTS", "callback addresses of `blindpost serve --lambda`, separated by commas; no other address is called, but for API Gateway", list(&c.Fronts)},
 		{"FRONT_SECRET_ARN", "secret that those fronts want to be shown", text(&c.FrontSecretARN)},
-		{"FRONT_SECRET_FILE", "file with that secret, where there is no Secrets Manager", text(&c.FrontSecretFile)},
+		{"FRONT_SECRET_FILE", "file with that secret, where there is no Secrets Manager; FRONT_SECRET_ARN wins", text(&c.FrontSecretFile)},
 
 		{"ORIGIN_SECRET_ARN", "secret of which CloudFront sends one word in a header; only with it the client's address is taken from X-Forwarded-For", text(&c.OriginSecretARN)},
 		{"ORIGIN_SECRET_HEADER", "that header", text(&c.OriginSecretHeader)},
@@ -113,6 +120,7 @@ func (c *Config) settings() []setting {
 		{"PAIRING_TTL", "time that a pairing window is open if the agent does not say", duration(&c.Skald.PairingTTL)},
 		{"PAIRING_TTL_MAX", "longest time that a pairing window is open", duration(&c.Skald.PairingTTLMax)},
 	}
+	return slices.Concat(all, c.agentknockSettings(), c.Aelos.settings())
 }
 
 // Variables lists the names of all environment variables.

@@ -35,7 +35,7 @@ func TestDefaultLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := standalone.DefaultLimits()
-	if c.Relay != want.Relay || c.Skald != want.Skald {
+	if c.Relay != want.Relay || c.Skald != want.Skald || c.Agentknock != want.Agentknock {
 		t.Errorf("limits are %+v and %+v", c.Relay, c.Skald)
 	}
 	if c.ConnRecordTTL != 130*time.Minute || c.DefaultPath != "/v1/ws" || c.IngressAttempts != 5 || c.PushText.Title != "Skald" {
@@ -52,7 +52,16 @@ func TestEveryVariable(t *testing.T) {
 		"CONN_RECORD_TTL": "3h", "LOG_LEVEL": "warn", "MAX_FRAME": "32KiB", "MAX_LIVE_FRAME": "1MiB", "CHALLENGE_TIMEOUT": "10s",
 		"MAILBOX_CAP": "0", "MESSAGE_TTL": "24h", "NAMESPACE_TTL": "0s", "CONNECTIONS_PER_IP": "5", "MESSAGES_PER_MINUTE": "6",
 		"CONTROL_FRAMES_PER_MINUTE": "8", "PAIRING_TTL": "60s", "PAIRING_TTL_MAX": "1200s",
+		"FRONTS": "http://127.0.0.1:8444, https://front.example/x", "FRONT_SECRET_ARN": "arn:z", "FRONT_SECRET_FILE": "/run/front",
+		"AELOS_SECRET_ARN": "arn:y", "AELOS_SECRET_FILE": "/run/aelos", "AELOS_PATH": "/relay", "AELOS_CONTROLLER": "roles=controller",
+		"AELOS_MAX_FRAME": "32KiB", "AELOS_MAX_VIEWERS": "3", "AELOS_HELLO_TIMEOUT": "6s", "AELOS_CLOCK_LEEWAY": "7s",
+		"AELOS_BOAT_FRAMES_PER_MINUTE": "4", "AELOS_VIEWER_FRAMES_PER_MINUTE": "5", "AELOS_COMMANDS_PER_MINUTE": "0",
+		"AGENTKNOCK_CLIENT_EXCHANGES_PER_MINUTE": "1", "AGENTKNOCK_DEVICE_EXCHANGES_PER_MINUTE": "2", "AGENTKNOCK_CLIENT_OPEN_EXCHANGES": "3",
+		"AGENTKNOCK_DEVICE_OPEN_EXCHANGES": "4", "AGENTKNOCK_CLIENT_STORED_BYTES": "5KiB", "AGENTKNOCK_DEVICE_STORED_BYTES": "6KiB",
+		"AGENTKNOCK_FRAMES_PER_MINUTE": "7", "AGENTKNOCK_EXCHANGE_TTL": "8h", "AGENTKNOCK_RECOVERY_TTL": "9h", "AGENTKNOCK_PAIRING_TTL": "10m",
+		"AGENTKNOCK_WAKE_INTERVAL": "11s",
 	}
+	minimal := append(slices.Clone(minimal), "BLINDPOST_FRONT_SECRET_FILE=/some/file") // FRONTS needs it
 	base, err := wiring.Load(minimal, wiring.Message)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +91,7 @@ func flatten(b *strings.Builder, x, y reflect.Value) {
 		if x.Field(i).Kind() == reflect.Struct {
 			flatten(b, x.Field(i), y.Field(i))
 		} else if !reflect.DeepEqual(x.Field(i).Interface(), y.Field(i).Interface()) {
-			b.WriteString(x.Type().Name() + "." + x.Type().Field(i).Name + "\n")
+			b.WriteString(x.Type().String() + "." + x.Type().Field(i).Name + "\n")
 		}
 	}
 }
@@ -102,11 +111,22 @@ func TestWrongSettings(t *testing.T) {
 		{wiring.Message, "BLINDPOST_INGRESS_QUEUE_URL=https://sqs.example/0/jobs", "BLINDPOST_INGRESS_QUEUE_URL: \"https://sqs.example/0/jobs\" is not a FIFO queue"},
 		{wiring.Message, "BLINDPOST_JOBS_QUEUE_URL=https://sqs.example/0/jobs.fifo", "which cannot delay a job"},
 		{wiring.Message, "BLINDPOST_JOBS_QUEUE_URL=arn:aws:sqs:x", "BLINDPOST_JOBS_QUEUE_URL: \"arn:aws:sqs:x\" is not the URL of a queue"},
+		{wiring.Message, "BLINDPOST_FRONTS=http://127.0.0.1:8444", "BLINDPOST_FRONTS: it needs FRONT_SECRET_ARN or FRONT_SECRET_FILE"},
+		{wiring.Message, "BLINDPOST_FRONTS=http://front.example BLINDPOST_FRONT_SECRET_FILE=/x", "BLINDPOST_FRONTS: \"http://front.example\": callback address is not https"},
+		{wiring.Message, "BLINDPOST_FRONTS=https://front.example/ BLINDPOST_FRONT_SECRET_FILE=/x", "ends in a slash"},
+		{wiring.Message, "BLINDPOST_FRONTS=https://front.example,http://host.docker.internal:8444 BLINDPOST_FRONT_SECRET_FILE=/x", ""},
+		{wiring.Message, "BLINDPOST_FRONT_SECRET_ARN=the-secret-itself", "it must be the ARN of a secret"},
 		{wiring.Message, "BLINDPOST_INGRESS_ATTEMPTS=0", "BLINDPOST_INGRESS_ATTEMPTS: it must be from 1 to 1000"},
 		{wiring.Message, "BLINDPOST_INGRESS_ATTEMPTS=many", `BLINDPOST_INGRESS_ATTEMPTS="many": it must be a whole number, 0 or more`},
 		{wiring.Message, "BLINDPOST_CALLBACK_URL=wss://a.example", "BLINDPOST_CALLBACK_URL: callback address is neither https nor http"},
 		{wiring.Message, "BLINDPOST_CALLBACK_URL=https://a.example/s/", "BLINDPOST_CALLBACK_URL: callback address ends in a slash"},
 		{wiring.Connect, "BLINDPOST_ORIGIN_SECRET_ARN=swordfish", "BLINDPOST_ORIGIN_SECRET_ARN: it must be the ARN of a secret, not the secret itself"},
+		{wiring.Connect, "BLINDPOST_AELOS_SECRET_ARN=swordfish", "BLINDPOST_AELOS_SECRET_ARN: it must be the ARN of a secret, not the secret itself"},
+		{wiring.Connect, "BLINDPOST_AELOS_SECRET_ARN=arn:x BLINDPOST_AELOS_SECRET_FILE=y", "only one of them can be used"},
+		{wiring.Connect, "BLINDPOST_AELOS_PATH=/v1/ws", `BLINDPOST_AELOS_PATH: "/v1/ws" is or may be taken`},
+		{wiring.Connect, "BLINDPOST_AELOS_CONTROLLER=role=viewer", `BLINDPOST_AELOS_CONTROLLER: claim "role" has a meaning of its own`},
+		{wiring.Connect, "BLINDPOST_AELOS_MAX_FRAME=128KiB", "BLINDPOST_AELOS_MAX_FRAME: it must be from 2048 to 98304"},
+		{wiring.Connect, "BLINDPOST_AELOS_MAX_VIEWERS=0", "BLINDPOST_AELOS_MAX_VIEWERS"},
 		{wiring.Connect, "BLINDPOST_ORIGIN_SECRET_HEADER=x-forwarded-for", "BLINDPOST_ORIGIN_SECRET_HEADER"},
 		{wiring.Connect, "BLINDPOST_ORIGIN_SECRET_HEADER=a_b", "BLINDPOST_ORIGIN_SECRET_HEADER"},
 		{wiring.Connect, "BLINDPOST_DEFAULT_PATH=v1/ws", "BLINDPOST_DEFAULT_PATH"},

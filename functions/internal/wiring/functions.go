@@ -95,7 +95,11 @@ func sourceOf(payload []byte) (fromQueue bool, source string, err error) {
 	return e.Records != nil, e.Source, nil
 }
 
+// connect admits a connection, or serves a request that is no WebSocket.
 func (a *App) connect(ctx context.Context, payload []byte) (any, error) {
+	if r, ok := httpRequest(payload); ok {
+		return a.serveHTTP(ctx, r)
+	}
 	var e events.APIGatewayWebsocketProxyRequest
 	if err := decode(payload, &e); err != nil {
 		return nil, err

@@ -33,6 +33,10 @@ import (
 const (
 	edgeSecret = "the-word-of-the-edge"
 	secretARN  = "arn:aws:secretsmanager:eu-central-1:000000000000:secret:edge"
+
+	aelosSecret = "the-word-that-admission-tokens-are-signed-with"
+	aelosARN    = "arn:aws:secretsmanager:eu-central-1:000000000000:secret:aelos"
+
 	iosApp     = "arn:aws:sns:eu-central-1:000000000000:app/APNS/blindpost"
 	androidApp = "arn:aws:sns:eu-central-1:000000000000:app/GCM/blindpost"
 )
@@ -114,10 +118,13 @@ func (h *house) backend(process int) wiring.Backend {
 			}), nil
 		},
 		Secret: func(_ context.Context, arn string) (string, error) {
-			if arn != secretARN {
-				return "", fmt.Errorf("there is no secret %s", arn)
+			switch arn {
+			case secretARN:
+				return "an-older-word\n" + edgeSecret, nil
+			case aelosARN:
+				return strings.Repeat("an older one ", 3) + "\n" + aelosSecret, nil
 			}
-			return "an-older-word\n" + edgeSecret, nil
+			return "", fmt.Errorf("there is no secret %s", arn)
 		},
 		Log: slog.New(slog.NewJSONHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Now: h.now, Random: rand.Reader,

@@ -105,6 +105,7 @@ type Dialect struct {
 	path       string
 	controller Controller
 	rates      *rates
+	known      rosters
 }
 
 var (

@@ -29,7 +29,7 @@ func (d *Dialect) frame(ctx context.Context, c *relay.Conn, e gateway.FrameEvent
 	if !d.core.Now().Before(d.endOf(p.expires)) {
 		return kindUnexpected, d.fail(ctx, c, codeAuth, refusedText)
 	}
-	r, err := d.load(ctx, p.group)
+	r, err := d.look(ctx, p.group)
 	if err != nil {
 		return kindUnexpected, err
 	}

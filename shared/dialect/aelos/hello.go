@@ -3,7 +3,6 @@ package aelos
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"blindpost/shared/gateway"
 	"blindpost/shared/relay"
@@ -65,9 +64,7 @@ func (d *Dialect) hello(ctx context.Context, c *relay.Conn, e gateway.FrameEvent
 }
 
 func (d *Dialect) savePrivate(ctx context.Context, c *relay.Conn, p private) error {
-	if err := p.put(c); err != nil {
-		return fmt.Errorf("failed to encode the record of a connection: %w", err)
-	}
+	p.put(c)
 	return d.core.SaveConn(ctx, c)
 }
 
@@ -86,23 +83,25 @@ func (d *Dialect) attached(ctx context.Context, c *relay.Conn, p private) error 
 // the boat had another one.
 func (d *Dialect) attachBoat(ctx context.Context, c *relay.Conn, p private, again bool) error {
 	var before gateway.Conn
+	replaced := false
 	_, _, err := d.change(ctx, p.group, func(r *roster) bool {
-		before = ""
+		before, replaced = "", false
 		if r.Boat != nil {
 			before = r.Boat.Conn
+			// A hello that comes again may be one that was answered long ago.
+			replaced = again && before != c.ID && r.Boat.At > c.At.UnixMilli()
 		}
-		if before == c.ID || (before != "" && again) {
+		if before == c.ID || replaced {
 			return false
 		}
-		r.Boat = &boat{Conn: c.ID, Proto: p.proto}
+		r.Boat = &boat{Conn: c.ID, Proto: p.proto, At: c.At.UnixMilli()}
 		return true
 	})
 	switch {
 	case err != nil:
 		return err
 	case before == c.ID:
-	case before != "" && again:
-		// Admitted before, and replaced since.
+	case replaced:
 		return d.close(ctx, c.ID, gateway.CloseReplaced, replacedText)
 	case before != "":
 		if err := d.close(ctx, before, gateway.CloseReplaced, replacedText); err != nil {

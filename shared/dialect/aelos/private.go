@@ -1,7 +1,8 @@
 package aelos
 
 import (
-	"encoding/json"
+	"encoding/binary"
+	"strings"
 	"time"
 
 	"blindpost/shared/relay"
@@ -20,34 +21,51 @@ type private struct {
 	counted bool
 }
 
-// record is the stored form of private.
-type record struct {
-	Role    string `json:"r"`
-	Proto   int    `json:"p"`
-	Group   string `json:"g"`
-	Ctl     bool   `json:"c,omitempty"`
-	Expires int64  `json:"x"`
-	Hello   string `json:"h,omitempty"`
-	Counted bool   `json:"n,omitempty"`
-}
+// The stored form is read with every frame, so it is none that has to be parsed: a
+// byte of flags, the version of the protocol, when the token expires, the group,
+// the frame.
+const (
+	flagViewer = 1 << iota
+	flagCtl
+	flagCounted
+)
+
+const (
+	expiresAt = 2
+	groupAt   = expiresAt + 8
+	groupLen  = len(Partition) + 64
+	helloAt   = groupAt + groupLen
+)
 
 // privateOf reads it; false if the peer is not admitted yet.
 func privateOf(c *relay.Conn) (private, bool) {
-	var r record
-	if c.Private == nil || json.Unmarshal(c.Private, &r) != nil {
+	b := c.Private
+	if len(b) < helloAt {
 		return private{}, false
 	}
-	return private{
-		role: r.Role, proto: r.Proto, group: r.Group, ctl: r.Ctl,
-		expires: time.Unix(r.Expires, 0), hello: r.Hello, counted: r.Counted,
-	}, true
+	p := private{
+		role: roleBoat, proto: int(b[1]), ctl: b[0]&flagCtl != 0, counted: b[0]&flagCounted != 0,
+		expires: time.Unix(int64(binary.BigEndian.Uint64(b[expiresAt:])), 0),
+		group:   string(b[groupAt:helloAt]), hello: string(b[helloAt:]),
+	}
+	if b[0]&flagViewer != 0 {
+		p.role = roleViewer
+	}
+	return p, strings.HasPrefix(p.group, Partition)
 }
 
-func (p private) put(c *relay.Conn) error {
-	b, err := json.Marshal(record{
-		Role: p.role, Proto: p.proto, Group: p.group, Ctl: p.ctl,
-		Expires: p.expires.Unix(), Hello: p.hello, Counted: p.counted,
-	})
-	c.Private = b
-	return err
+func (p private) put(c *relay.Conn) {
+	b := make([]byte, groupAt, helloAt+len(p.hello))
+	if p.role == roleViewer {
+		b[0] |= flagViewer
+	}
+	if p.ctl {
+		b[0] |= flagCtl
+	}
+	if p.counted {
+		b[0] |= flagCounted
+	}
+	b[1] = byte(p.proto)
+	binary.BigEndian.PutUint64(b[expiresAt:], uint64(p.expires.Unix()))
+	c.Private = append(append(b, p.group...), p.hello...)
 }

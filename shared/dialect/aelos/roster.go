@@ -30,6 +30,7 @@ type roster struct {
 type boat struct {
 	Conn  gateway.Conn `json:"c"`
 	Proto int          `json:"p"`
+	At    int64        `json:"a"` // when it connected, in milliseconds
 	// Welcome and Listed say that it has been posted its welcome and, after it, the
 	// list of viewers.
 	Welcome bool `json:"w,omitempty"`
@@ -113,15 +114,42 @@ func (r *roster) conns() []gateway.Conn {
 
 func rosterKey(group string) table.Key { return table.Key{Partition: group, Sort: "roster"} }
 
-// load reads the roster of a group; an empty one if there is none.
+// load reads the roster of a group, an empty one if there is none. It may be changed.
 func (d *Dialect) load(ctx context.Context, group string) (*roster, error) {
+	it, err := d.rosterItem(ctx, group)
+	if err != nil || it.Attrs == nil {
+		return &roster{group: group}, err
+	}
+	return decodeRoster(group, it)
+}
+
+// look is load for whoever changes nothing, which is every payload frame: a roster
+// that has been decoded before is not decoded again.
+func (d *Dialect) look(ctx context.Context, group string) (*roster, error) {
+	it, err := d.rosterItem(ctx, group)
+	if err != nil || it.Attrs == nil {
+		return &roster{group: group}, err
+	}
+	if r := d.known.get(group); r != nil && r.version == it.Attrs["v"].Str() {
+		return r, nil
+	}
+	r, err := decodeRoster(group, it)
+	if err == nil {
+		d.known.put(r)
+	}
+	return r, err
+}
+
+// rosterItem reads an item; the zero one if there is none.
+func (d *Dialect) rosterItem(ctx context.Context, group string) (table.Item, error) {
 	it, err := d.core.Table().Get(ctx, rosterKey(group))
-	if errors.Is(err, table.ErrNotFound) {
-		return &roster{group: group}, nil
+	if err != nil && !errors.Is(err, table.ErrNotFound) {
+		return table.Item{}, fmt.Errorf("failed to read a roster: %w", err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("failed to read a roster: %w", err)
-	}
+	return it, nil
+}
+
+func decodeRoster(group string, it table.Item) (*roster, error) {
 	r := &roster{}
 	if err := json.Unmarshal(it.Attrs["r"].Raw(), r); err != nil {
 		return nil, fmt.Errorf("failed to decode a roster: %w", err)
@@ -141,6 +169,7 @@ func (d *Dialect) store(ctx context.Context, r *roster) error {
 		if r.version == "" {
 			return nil
 		}
+		d.known.forget(r.group)
 		op.Action = table.Delete
 		_, err := d.core.Table().Write(ctx, op)
 		return err

@@ -15,14 +15,18 @@ import (
 // to know and what it has been told; whatever differs is posted, in one order, by
 // one handler at a time: it holds a lease, which stands in the roster as well. The
 // others wait for it, because it tells what they have changed too. Should it die,
-// the lease runs out and the next one tells everything again that was not noted as
-// told. Should it be so slow that the lease runs out under it, its words may come
-// after those of the next one; it notices that, and has the whole truth told again.
+// nobody knows what it has told: when the lease has run out, the next one tells it
+// again. Should it be so slow that the lease runs out under it, its words may come
+// after those of the next one; it notices, and has the truth told once more.
 
 // lease is the right to tell.
 type lease struct {
 	ID    string `json:"i"`
 	Until int64  `json:"u"` // milliseconds
+	// Tags are those that the boat may be told of under the lease for the first time,
+	// Viewers those that may be told about the boat.
+	Tags    []tag `json:"t,omitempty"`
+	Viewers []tag `json:"v,omitempty"`
 }
 
 const (
@@ -37,8 +41,11 @@ const (
 	settleWait = leaseTime + time.Second
 )
 
-// settled says that nobody has to be told anything.
+// settled says that nobody has to be told anything, and that nobody is at it.
 func (r *roster) settled() bool {
+	if r.Lease != nil {
+		return false
+	}
 	for i := range r.Viewers {
 		if r.Viewers[i].Said != r.status() {
 			return false
@@ -130,16 +137,53 @@ func (d *Dialect) lend(ctx context.Context, group string) (*roster, bool, error)
 	r, _, err := d.change(ctx, group, func(r *roster) bool {
 		now := d.core.Now()
 		free = r.Lease == nil || now.UnixMilli() >= r.Lease.Until || r.Lease.Until > now.Add(2*leaseTime).UnixMilli()
-		if r.settled() || !free {
+		if r.settled() || r.empty() || !free {
 			return false
 		}
+		r.distrust()
 		r.Lease = &lease{ID: d.core.NewID(), Until: now.Add(leaseTime).UnixMilli()}
+		for i := range r.Viewers {
+			v := &r.Viewers[i]
+			if !slices.Contains(r.Told, v.Tag) {
+				r.Lease.Tags = append(r.Lease.Tags, v.Tag)
+			}
+			if v.Said != r.status() {
+				r.Lease.Viewers = append(r.Lease.Viewers, v.Tag)
+			}
+		}
 		return true
 	})
-	if err != nil || r.settled() {
+	if err != nil || r.settled() || r.empty() {
 		return nil, false, err
 	}
 	return r, free, nil
+}
+
+// distrust ends a lease that has run out: whatever was told under it is to be told
+// again.
+func (r *roster) distrust() {
+	if r.Lease == nil {
+		return
+	}
+	r.mayKnow(r.Lease.Tags)
+	for i := range r.Viewers {
+		if v := &r.Viewers[i]; v.Said != saidNothing && slices.Contains(r.Lease.Viewers, v.Tag) {
+			v.Said = saidUnsure
+		}
+	}
+	r.Lease = nil
+	if r.Boat != nil {
+		r.Boat.Listed = false
+	}
+}
+
+// mayKnow adds tags to those that the boat is told to forget in time.
+func (r *roster) mayKnow(tags []tag) {
+	for _, t := range tags {
+		if !slices.Contains(r.Told, t) {
+			r.Told = append(r.Told, t)
+		}
+	}
 }
 
 // news is what has been told.
@@ -255,11 +299,7 @@ func (d *Dialect) note(ctx context.Context, lent *roster, n *news) error {
 			r.Boat.Welcome, r.Boat.Listed, r.Told = true, true, n.tags
 		default:
 			// Replaced meanwhile, or gone: the next connection is told about these.
-			for _, t := range n.tags {
-				if !slices.Contains(r.Told, t) {
-					r.Told = append(r.Told, t)
-				}
-			}
+			r.mayKnow(n.tags)
 		}
 		return true
 	})

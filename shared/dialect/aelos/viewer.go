@@ -140,7 +140,7 @@ func (d *Dialect) toBoat(ctx context.Context, r *roster, c *relay.Conn, proto in
 		if err != nil {
 			return "", err
 		}
-		if r, err = d.load(ctx, r.group); err != nil {
+		if r, err = d.look(ctx, r.group); err != nil {
 			return "", err
 		}
 	}

@@ -117,6 +117,12 @@ func firstProtocol(h http.Header) string {
 	return ""
 }
 
+// RemoteIP is the address of the client of a request that has come by way of an HTTP
+// API next to this front: source is the peer of API Gateway.
+func (a *Adapter) RemoteIP(ctx context.Context, source string, h http.Header) netip.Addr {
+	return a.remoteIP(ctx, source, h)
+}
+
 // remoteIP is the address of the client: the peer of API Gateway, or if that is
 // CloudFront, the one that CloudFront has seen.
 func (a *Adapter) remoteIP(ctx context.Context, source string, h http.Header) netip.Addr {

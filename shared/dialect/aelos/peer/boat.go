@@ -161,13 +161,7 @@ func (b *Boat) payload(frame []byte) ([]Message, Event, error) {
 // Publish seals a snapshot for each viewer with a session.
 func (b *Boat) Publish(plaintext []byte) ([]Message, error) {
 	var all []Message
-	if !b.heard {
-		return nil, nil
-	}
-	for _, tag := range b.roster {
-		if b.sessions[tag] == nil {
-			continue
-		}
+	for _, tag := range b.Secured() {
 		m, err := b.seal(Snapshot, tag, plaintext)
 		if err != nil {
 			return all, err
@@ -177,17 +171,38 @@ func (b *Boat) Publish(plaintext []byte) ([]Message, error) {
 	return all, nil
 }
 
+// Secured are the viewers that watch and have a session, oldest first.
+func (b *Boat) Secured() []Tag {
+	if !b.heard {
+		return nil
+	}
+	var all []Tag
+	for _, tag := range b.roster {
+		if b.sessions[tag] != nil {
+			all = append(all, tag)
+		}
+	}
+	return all
+}
+
 // Answer seals the outcome of a command for the viewer that sent it.
 func (b *Boat) Answer(tag Tag, plaintext []byte) (Message, error) {
 	return b.seal(Outcome, tag, plaintext)
 }
 
-func (b *Boat) seal(t Type, tag Tag, plaintext []byte) (Message, error) {
+// Append appends to dst a frame of type t for a viewer: the same as Publish and
+// Answer make, for those who count every allocation.
+func (b *Boat) Append(dst []byte, t Type, tag Tag, plaintext []byte) ([]byte, error) {
 	session := b.sessions[tag]
 	if session == nil {
-		return Message{}, errors.New("failed to seal: there is no session with this viewer")
+		return dst, errors.New("failed to seal: there is no session with this viewer")
 	}
-	frame := AppendTagged(make([]byte, 0, TaggedHeader+SealedSize(len(plaintext))), t, tag, session.lastSealed+1)
-	frame, _, err := session.Seal(frame, t, plaintext)
+	dst = AppendTagged(dst, t, tag, session.lastSealed+1)
+	dst, _, err := session.Seal(dst, t, plaintext)
+	return dst, err
+}
+
+func (b *Boat) seal(t Type, tag Tag, plaintext []byte) (Message, error) {
+	frame, err := b.Append(make([]byte, 0, TaggedHeader+SealedSize(len(plaintext))), t, tag, plaintext)
 	return Message{Data: frame}, err
 }

@@ -107,14 +107,29 @@ func (v *Viewer) payload(frame []byte) (Event, error) {
 	if !t.fromBoat() || t == Outcome && v.proto < 2 {
 		return nil, fmt.Errorf("relay sent a payload of type %#02x to a viewer of proto %d", byte(t), v.proto)
 	}
-	if v.session == nil {
-		return Rejected{Err: errors.New("there is no session")}, nil
-	}
-	plaintext, err := v.session.Open(nil, t, counter, ciphertext)
+	plaintext, err := v.open(nil, t, counter, ciphertext)
 	if err != nil {
 		return Rejected{Err: err}, nil
 	}
 	return Received{Type: t, Counter: counter, Plaintext: plaintext}, nil
+}
+
+// Open appends to dst what is sealed in a payload: the same as Receive does, for
+// those who count every allocation.
+func (v *Viewer) Open(dst, frame []byte) (Type, []byte, error) {
+	t, counter, ciphertext, err := SplitUntagged(frame)
+	if err != nil {
+		return t, dst, err
+	}
+	dst, err = v.open(dst, t, counter, ciphertext)
+	return t, dst, err
+}
+
+func (v *Viewer) open(dst []byte, t Type, counter uint64, ciphertext []byte) ([]byte, error) {
+	if v.session == nil {
+		return dst, errors.New("there is no session")
+	}
+	return v.session.Open(dst, t, counter, ciphertext)
 }
 
 // Command seals a command for the boat.

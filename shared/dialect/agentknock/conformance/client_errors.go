@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"strings"
 	"testing"
 
 	"blindpost/shared/dialect/agentknock/peer"
@@ -129,10 +130,7 @@ func closureTooLarge(t *testing.T, r *relay) {
 	x := m.deal()
 	pad := func(f peer.Frame, size int) string {
 		text := string(f.Encode())
-		for len(text) < size {
-			text += " "
-		}
-		return text
+		return text + strings.Repeat(" ", size-len(text))
 	}
 	e := m.dial()
 	e.sendText(pad(x.message(peer.Request), peer.MaxFrame+1))

@@ -20,10 +20,12 @@ package conformance
 import (
 	"crypto/tls"
 	"testing"
+	"time"
 )
 
 // Settings are the limits that a story needs to be different from the defaults. The
-// zero value of a field stands for that default.
+// zero value of a field stands for that default. Limits that stand beside these, for
+// all clients of a device together, have to follow them.
 type Settings struct {
 	ConnectionsPerIP int // new ones per minute
 	// FramesPerMinute are those of one connection.
@@ -32,6 +34,8 @@ type Settings struct {
 	NewExchanges int
 	// OpenExchanges is how many a client may have: CAPACITY_EXCEEDED.
 	OpenExchanges int
+	// WakeInterval is the shortest time between two pushes to one device.
+	WakeInterval time.Duration
 }
 
 // Push is one push that the relay handed to a provider.
@@ -82,7 +86,9 @@ type Target struct {
 const plenty = 1_000_000
 
 // roomy are the settings of a relay that many stories share.
-var roomy = Settings{ConnectionsPerIP: plenty, FramesPerMinute: plenty, NewExchanges: plenty, OpenExchanges: plenty}
+var roomy = Settings{
+	ConnectionsPerIP: plenty, FramesPerMinute: plenty, NewExchanges: plenty, OpenExchanges: plenty, WakeInterval: time.Millisecond,
+}
 
 // story is one test.
 type story struct {

@@ -123,6 +123,8 @@ func clientRevoked(t *testing.T, r *relay) {
 	c.wantClosed(4003)
 	r.refuses(t, "a revoked client", peer.ClientRole, m.Path(), m.Token, 401, 403, 404)
 	r.refuses(t, "a revoked client's pairing", peer.ClientRole, m.PairingPath(), m.Token, 401, 403, 404, 409)
+	dv.settle()
+	dv.may = nil
 	dv.send(x.message(peer.Response)) // nobody to give it to
 	if f := dv.next("inactive"); (f.Type != peer.Inactive && f.Type != peer.Error) || f.Retryable {
 		t.Errorf("a response to a revoked client is answered with %s", f)

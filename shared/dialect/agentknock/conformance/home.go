@@ -135,6 +135,7 @@ func (m *member) stateFrame(state string) peer.Frame {
 // set makes the device set the client's state.
 func (m *member) set(dv *end, state string) {
 	m.h.t.Helper()
+	delete(dv.seen, keyOf(m.stateFrame(state)))
 	dv.send(peer.Frame{Type: peer.SetClientState, ClientID: m.ID, State: state})
 	dv.want(m.stateFrame(state))
 }

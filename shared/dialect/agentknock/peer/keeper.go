@@ -85,8 +85,7 @@ func (k *keeper) keep(ctx context.Context) error {
 // use reads one connection to its end.
 func (k *keeper) use(ctx context.Context, c *Conn) error {
 	k.mu.Lock()
-	k.conn = c
-	k.opens++
+	k.conn = c // first: what begins from now on is sent on it
 	k.mu.Unlock()
 	defer func() {
 		k.mu.Lock()
@@ -100,6 +99,9 @@ func (k *keeper) use(ctx context.Context, c *Conn) error {
 		k.change()
 	}()
 	k.opened(c)
+	k.mu.Lock()
+	k.opens++
+	k.mu.Unlock()
 	k.change()
 	for {
 		f, err := c.Next(ctx)
@@ -197,11 +199,7 @@ func (k *keeper) Opens() int {
 	return k.opens
 }
 
-// Online waits for a connection.
-func (k *keeper) Online(ctx context.Context) error {
-	return k.until(ctx, "a connection", func() (bool, error) {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		return k.conn != nil, nil
-	})
+// Opened waits until there have been n connections.
+func (k *keeper) Opened(ctx context.Context, n int) error {
+	return k.until(ctx, "a connection", func() (bool, error) { return k.Opens() >= n, nil })
 }

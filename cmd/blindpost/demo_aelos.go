@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"blindpost/shared/dialect/aelos"
+	"blindpost/shared/dialect/aelos/peer"
+)
+
+// aelosDemo is the story of a boat, its owner ashore, a guest, and their relay.
+type aelosDemo struct {
+	*demoReport
+	demoSettings
+	dir string
+
+	relay    *demoRelay
+	wire     *aelosWire
+	boat     *aelosBoat
+	ana, ben *aelosViewer
+
+	// keys are those of boat, Ana and Ben, as the introducer knows them.
+	keys [3]peer.KeyPair
+}
+
+// The names that stand in tokens.
+const (
+	aelosOrg   = "harbour-club"
+	aelosBoat1 = "bianca"
+)
+
+// play tells the story. A chapter returns an error if the following ones need
+// what has failed in it.
+func (d *aelosDemo) play(ctx context.Context) {
+	defer d.close(ctx)
+	for _, chapter := range []func(context.Context) error{
+		d.openRelay,
+		d.castOff,
+		d.watch,
+		d.anchor,
+		d.guest,
+		d.tunnel,
+		d.away,
+		d.nobody,
+		d.search,
+	} {
+		err := chapter(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			d.tell("Without this, the rest makes no sense: the demo ends here.")
+			return
+		}
+	}
+}
+
+// within gives something that has to happen its time.
+func (d *aelosDemo) within(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, d.patience)
+	defer cancel()
+	return f(ctx)
+}
+
+// openRelay starts the relay and draws what pairing would have: keys, and the
+// secret that the minter of tokens shares with the relay.
+func (d *aelosDemo) openRelay(ctx context.Context) error {
+	d.chapter("A relay",
+		"A boat lies in a marina, behind a network that nobody can connect to. So the boat dials out to a relay and stays there, and an app ashore dials out to the same relay. Here is one, in this process.")
+	var show func(string)
+	if d.verbose {
+		show = func(line string) { d.screen.print("      relay: %s", line) }
+	}
+	for i := range d.keys {
+		var err error
+		if d.keys[i], err = peer.GenerateKeyPair(rand.Reader); err != nil {
+			return d.check(err, "keys are drawn")
+		}
+	}
+	var err error
+	if d.relay, err = startDemoRelay(d.dir, d.demoSettings, show); err != nil {
+		return d.check(err, "the relay starts")
+	}
+	d.wire = &aelosWire{url: "wss://" + d.relay.addr + aelos.Path}
+	if err := d.check(d.within(ctx, d.relay.healthy), "it serves %s, and the certificate is the one just made for it", d.wire.url); err != nil {
+		return err
+	}
+	expired, err := d.token(peer.BoatClaims(aelosOrg, aelosBoat1, time.Now().Add(-time.Hour)))
+	if err != nil {
+		return d.check(err, "tokens are made")
+	}
+	forged, err := peer.Mint([]byte(hex.EncodeToString(make([]byte, 32))), peer.BoatClaims(aelosOrg, aelosBoat1, time.Now().Add(time.Hour)))
+	if err != nil {
+		return d.check(err, "tokens are made")
+	}
+	d.tell("A backend that both sides trust gives out tokens, signed with a secret that it shares with the relay. It also tells boat and app each other's public key. The relay never sees a key.")
+	_ = d.check(errors.Join(d.refused(ctx, "an expired token", expired), d.refused(ctx, "a forged token", forged)),
+		"with an expired or a forged token it lets nobody in")
+	return nil
+}
+
+// token mints one.
+func (d *aelosDemo) token(c peer.Claims) (string, error) {
+	return peer.Mint([]byte(d.relay.minter), c)
+}
+
+// refused says hello with a token that must not be good.
+func (d *aelosDemo) refused(ctx context.Context, what, token string) error {
+	return d.within(ctx, func(ctx context.Context) error {
+		p := &aelosEnd{wire: d.wire, events: newAelosEvents()}
+		machine := peer.NewBoat(peer.BoatConfig{Random: rand.Reader})
+		p.receive = machine.Receive
+		if err := p.dial(ctx, d.client(nil), func() peer.Message { return machine.Hello(token) }); err != nil {
+			return err
+		}
+		defer p.hangUp()
+		r, err := awaitAelos[peer.Refused](ctx, p.events, "the refusal of "+what, nil)
+		if err == nil && r.Code != peer.CodeAuth {
+			err = fmt.Errorf("%s is refused with %q", what, r.Code)
+		}
+		return err
+	})
+}
+
+// client makes the requests that open connections, through a network of one's own.
+func (d *aelosDemo) client(n *network) *http.Client {
+	t := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: d.relay.roots, MinVersion: tls.VersionTLS12}}
+	if n != nil {
+		t.DialContext = n.dial
+	}
+	return &http.Client{Transport: t}
+}
+
+// close ends whatever still runs.
+func (d *aelosDemo) close(ctx context.Context) {
+	if err := errors.Join(d.boat.close(), d.ana.close(), d.ben.close()); err != nil {
+		d.screen.warn("demo: %v", err)
+	}
+	d.stopRelay(ctx)
+}
+
+// stopRelay ends the relay, once.
+func (d *aelosDemo) stopRelay(ctx context.Context) {
+	if d.relay == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if err := d.relay.stop(ctx); err != nil {
+		d.screen.warn("demo: the relay did not stop cleanly: %v", err)
+	}
+	d.relay = nil
+}

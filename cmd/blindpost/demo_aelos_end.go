@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+
+	"blindpost/shared/dialect/aelos/peer"
+)
+
+// aelosWire is the way to the relay, and a copy of everything that the relay could
+// see on it: what stands inside TLS.
+type aelosWire struct {
+	url string
+
+	mu   sync.Mutex
+	seen [][]byte
+}
+
+func (w *aelosWire) note(m peer.Message) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen = append(w.seen, slices.Clone(m.Data))
+}
+
+// all is what the relay could see so far.
+func (w *aelosWire) all() [][]byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.seen)
+}
+
+// aelosEvents are what has happened to a peer and was not looked at yet, in order.
+// They are those of package peer, and hungUp.
+type aelosEvents struct {
+	mu      sync.Mutex
+	waiting []any
+	changed chan struct{} // closed and replaced with each event
+}
+
+// hungUp is the end of a connection.
+type hungUp struct{ err error }
+
+func newAelosEvents() *aelosEvents { return &aelosEvents{changed: make(chan struct{})} }
+
+func (q *aelosEvents) put(e any) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = append(q.waiting, e)
+	close(q.changed)
+	q.changed = make(chan struct{})
+}
+
+// takeAelos removes and returns the first event of a type that fits.
+func takeAelos[E any](q *aelosEvents, fits func(E) bool) (found E, ok bool, changed <-chan struct{}) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, e := range q.waiting {
+		if v, is := e.(E); is && (fits == nil || fits(v)) {
+			q.waiting = slices.Delete(q.waiting, i, i+1)
+			return v, true, nil
+		}
+	}
+	return found, false, q.changed
+}
+
+// awaitAelos waits for the first event of a type that fits.
+func awaitAelos[E any](ctx context.Context, q *aelosEvents, what string, fits func(E) bool) (E, error) {
+	for {
+		e, ok, changed := takeAelos(q, fits)
+		if ok {
+			return e, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return e, fmt.Errorf("%s did not come", what)
+		}
+	}
+}
+
+// forget drops what was not looked at.
+func (q *aelosEvents) forget() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = nil
+}
+
+// aelosEnd is a boat or a viewer at work on a connection.
+type aelosEnd struct {
+	wire   *aelosWire
+	events *aelosEvents
+	// receive is the peer's own, see package peer. Guarded by mu, as is all that
+	// the peer does: what it says must be sent in the order in which it was said.
+	receive func(peer.Message) ([]peer.Message, peer.Event, error)
+	// react, if set, answers an event, with mu held.
+	react func(peer.Event) ([]peer.Message, error)
+
+	mu   sync.Mutex
+	line *peer.Line
+	last peer.Message // payload that came
+
+	done chan struct{} // closed when the line has ended
+}
+
+// dial opens a connection and says hello.
+func (e *aelosEnd) dial(ctx context.Context, client *http.Client, hello func() peer.Message) error {
+	line, _, err := peer.Dial(ctx, e.wire.url, peer.DialOptions{Client: client})
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.line, e.done = line, make(chan struct{})
+	e.mu.Unlock()
+	go e.read(line, e.done)
+	return e.do(func() ([]peer.Message, error) { return []peer.Message{hello()}, nil })
+}
+
+// do lets the peer say something, and sends it.
+func (e *aelosEnd) do(say func() ([]peer.Message, error)) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all, err := say()
+	if err != nil {
+		return err
+	}
+	return e.send(all)
+}
+
+func (e *aelosEnd) send(all []peer.Message) error {
+	for _, m := range all {
+		e.wire.note(m)
+	}
+	return e.line.Send(context.Background(), all...)
+}
+
+func (e *aelosEnd) read(line *peer.Line, done chan struct{}) {
+	defer close(done)
+	for {
+		m, err := line.Receive(context.Background())
+		if err == nil {
+			e.wire.note(m)
+			err = e.take(line, m)
+		}
+		if err != nil {
+			e.events.put(hungUp{err})
+			return
+		}
+	}
+}
+
+// take handles a message. What a relay may not say ends the connection, and is an
+// event.
+func (e *aelosEnd) take(line *peer.Line, m peer.Message) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if line != e.line {
+		return nil // of the connection before
+	}
+	if !m.Text {
+		e.last = m
+	}
+	replies, event, err := e.receive(m)
+	if err == nil && e.react != nil {
+		var more []peer.Message
+		more, err = e.react(event)
+		replies = append(replies, more...)
+	}
+	if err != nil {
+		line.Abort()
+		return err
+	}
+	_ = e.send(replies) // that the connection is over is noticed by reading
+	e.events.put(event)
+	return nil
+}
+
+// settled waits until the relay has handled what was sent before.
+func (e *aelosEnd) settled(ctx context.Context) error {
+	err := e.do(func() ([]peer.Message, error) { return []peer.Message{peer.PingMessage()}, nil })
+	if err != nil {
+		return err
+	}
+	_, err = awaitAelos[peer.Ponged](ctx, e.events, "the relay's pong", nil)
+	return err
+}
+
+// leave says goodbye; hangUp just ends the connection, if there is one.
+func (e *aelosEnd) leave() {
+	e.mu.Lock()
+	line, done := e.line, e.done
+	e.mu.Unlock()
+	_ = line.Close()
+	<-done
+}
+
+func (e *aelosEnd) hangUp() {
+	e.mu.Lock()
+	line, done := e.line, e.done
+	e.mu.Unlock()
+	if line != nil {
+		line.Abort()
+		<-done
+	}
+}

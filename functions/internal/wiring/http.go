@@ -1,0 +1,98 @@
+package wiring
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/aws/aws-lambda-go/events"
+)
+
+// maxBody is more than any endpoint takes, and bounds what is decoded from base64.
+const maxBody = 1 << 20
+
+// httpRequest reads the event of an HTTP API (payload format 2.0); false if it is
+// another event.
+func httpRequest(payload []byte) (events.APIGatewayV2HTTPRequest, bool) {
+	var e events.APIGatewayV2HTTPRequest
+	ok := json.Unmarshal(payload, &e) == nil && e.RequestContext.HTTP.Method != ""
+	return e, ok
+}
+
+// serveHTTP has the handler of the dialects answer a request.
+func (a *App) serveHTTP(ctx context.Context, e events.APIGatewayV2HTTPRequest) (any, error) {
+	c, err := a.core(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := requestOf(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	ip := c.adapter.RemoteIP(ctx, e.RequestContext.HTTP.SourceIP, r.Header)
+	if a.cfg.OriginSecretHeader != "" {
+		r.Header.Del(a.cfg.OriginSecretHeader)
+	}
+	w := &recorder{header: make(http.Header), status: http.StatusOK}
+	c.http.ServeHTTP(w, r.WithContext(context.WithValue(ctx, remoteIPKey{}, ip)))
+	return w.response(), nil
+}
+
+func requestOf(ctx context.Context, e events.APIGatewayV2HTTPRequest) (*http.Request, error) {
+	if len(e.Body) > maxBody {
+		return nil, errors.New("failed to read a request: its body is too large")
+	}
+	body := []byte(e.Body)
+	if e.IsBase64Encoded {
+		var err error
+		if body, err = base64.StdEncoding.DecodeString(e.Body); err != nil {
+			return nil, errors.New("failed to read a request: its body is said to be base64 and is not")
+		}
+	}
+	u := url.URL{Path: e.RawPath, RawQuery: e.RawQueryString}
+	r, err := http.NewRequestWithContext(ctx, e.RequestContext.HTTP.Method, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, errors.New("failed to read a request: its method or path cannot be one")
+	}
+	for name, values := range e.Headers {
+		// API Gateway joins values with commas. None of the headers that count here may
+		// come twice.
+		r.Header.Add(name, values)
+	}
+	return r, nil
+}
+
+type remoteIPKey struct{}
+
+// remoteIP is the client's address of a request.
+func remoteIP(r *http.Request) netip.Addr {
+	ip, _ := r.Context().Value(remoteIPKey{}).(netip.Addr)
+	return ip
+}
+
+// recorder is a response in the making.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+var _ http.ResponseWriter = (*recorder)(nil)
+
+func (w *recorder) Header() http.Header         { return w.header }
+func (w *recorder) WriteHeader(status int)      { w.status = status }
+func (w *recorder) Write(b []byte) (int, error) { return w.body.Write(b) }
+
+func (w *recorder) response() events.APIGatewayV2HTTPResponse {
+	out := events.APIGatewayV2HTTPResponse{StatusCode: w.status, Headers: make(map[string]string), Body: w.body.String()}
+	for name, values := range w.header {
+		out.Headers[name] = strings.Join(values, ", ")
+	}
+	return out
+}

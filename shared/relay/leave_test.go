@@ -1,0 +1,128 @@
+package relay_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/relay"
+)
+
+// end brings a Disconnect whose handler may fail.
+func (s *stage) end(l *line) error {
+	l.closed = true
+	err := s.r.Disconnect(context.Background(), gateway.DisconnectEvent{Conn: l.id, At: s.now})
+	l.over = true
+	return err
+}
+
+// The storage fails while a connection ends: a job makes up for it, and the others
+// hear OFFLINE. (The front reports an end only once.)
+func TestDisconnectThatFails(t *testing.T) {
+	inBothModes(t, func(t *testing.T, s *stage) {
+		agent, phone := s.home()
+		s.onceBefore(writes(memberItem(1)), fails)
+		if s.end(phone) == nil {
+			t.Fatal("the failure is not reported")
+		}
+		wantPresence(t, agent, 1, online)
+		s.later(time.Minute)
+		wantPresence(t, agent, 1, online, offline)
+		if _, ok := s.item(t, connItem(phone)); ok {
+			t.Error("the record of the connection is still there")
+		}
+	})
+}
+
+// The write that takes a member offline is done and its answer is lost, or the
+// handler dies right after it: whoever tries again finds it done and does the rest.
+func TestDisconnectThatIsDoneButReportedAsFailed(t *testing.T) {
+	inBothModes(t, func(t *testing.T, s *stage) {
+		agent, phone := s.home()
+		phone.marks = nil
+		s.onceAfter(writes(memberItem(1)), fails)
+		if s.end(phone) == nil {
+			t.Fatal("the failure is not reported")
+		}
+		s.later(time.Minute)
+		wantPresence(t, agent, 1, online, offline)
+		s.later(time.Minute)
+		wantPresence(t, agent, 1, online, offline)
+	})
+}
+
+// The same when a post has found out that the connection is gone, and when the
+// Disconnect comes after all: OFFLINE is told once.
+func TestLostConnectionThatIsReportedLater(t *testing.T) {
+	inBothModes(t, func(t *testing.T, s *stage) {
+		agent, phone := s.home()
+		phone.closed = true
+		s.saysLive(agent, 1, "are you there?")
+		s.runJobs()
+		wantPresence(t, agent, 1, online, offline)
+		before := len(agent.got)
+		s.disconnect(phone)
+		s.later(time.Minute)
+		if len(agent.got) != before {
+			t.Error("the agent was told again")
+		}
+		if _, ok := s.item(t, connItem(phone)); ok {
+			t.Error("the record of the connection is still there")
+		}
+	})
+}
+
+// The functions are not told of the end of a connection, and nobody writes to it:
+// the sweeper finds it within the half hour.
+func TestSweepFindsALostDisconnect(t *testing.T) {
+	s := begin(t, scattered)
+	agent, phone := s.home()
+	phone.over = true
+	for range 6 {
+		s.later(5 * time.Minute)
+		s.handled("a sweep", s.r.Sweep(context.Background()))
+	}
+	s.runJobs()
+	wantPresence(t, agent, 1, online, offline)
+	if m := s.member(t, 1); m.Conn != "" {
+		t.Errorf("the phone still points to %s", m.Conn)
+	}
+	if _, ok := s.item(t, connItem(phone)); ok {
+		t.Error("the record of the connection is still there")
+	}
+}
+
+// Who comes back again and again is noted for the sweeper once in a quarter of an
+// hour; in one process, which is told of every end, not at all.
+func TestJoinNotesTheSweeperOnce(t *testing.T) {
+	inBothModes(t, func(t *testing.T, s *stage) {
+		s.home()
+		noted := map[string]int{}
+		s.table.Before = func(step relay.Step) error {
+			for _, o := range step.Ops {
+				if o.Key.Partition == "due" {
+					noted[o.Key.Sort]++
+				}
+			}
+			return nil
+		}
+		for range 20 {
+			s.comes(1)
+			s.reap()
+			s.later(time.Minute)
+		}
+		want := 0
+		if s.frameIDs {
+			want = 1 // the first is noted by home
+		}
+		if len(noted) < want || len(noted) > 2*want {
+			t.Errorf("%d notes: %v", len(noted), noted)
+		}
+		for at, n := range noted {
+			if n > 1 {
+				t.Errorf("%s was noted %d times", at, n)
+			}
+		}
+	})
+}

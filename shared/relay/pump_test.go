@@ -1,0 +1,135 @@
+package relay_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"blindpost/shared/gateway"
+	"blindpost/shared/queue"
+)
+
+func (s *stage) pumpJobs() int {
+	n := 0
+	for _, j := range s.jobs {
+		if j.Kind == "pump" {
+			n++
+		}
+	}
+	return n
+}
+
+// A handler of a front that confirms nothing empties a long mailbox in parts, by
+// number, size and time, so that it ends before its time is up; jobs do the rest,
+// in order, and what is sent meanwhile waits its turn.
+func TestLongMailboxIsEmptiedInParts(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		messages int
+		size     int
+		each     time.Duration // that a post takes
+		most     int           // messages at a time
+		least    int
+	}{
+		{"number", 140, 20, 0, 128, 128},
+		{"size", 40, 60_000, 0, 18, 17},
+		{"time", 40, 20, 300 * time.Millisecond, 17, 16},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := begin(t, scattered)
+			agent, phone := s.home()
+			s.disconnect(phone)
+			want := numbered(c.messages)
+			for i := range want {
+				want[i] += strings.Repeat(".", c.size)
+				s.says(agent, 1, want[i])
+			}
+			s.jobs = nil // pushes
+			s.front.before = func(gateway.Conn) error { s.now = s.now.Add(c.each); return nil }
+			phone = s.comes(1)
+			if n := len(phone.heard()); n > c.most || n < c.least {
+				t.Errorf("got %d messages before the handler ended", n)
+			}
+			if n := s.pumpJobs(); n != 1 {
+				t.Errorf("%d jobs go on", n)
+			}
+			s.says(agent, 1, "one more")
+			before := len(phone.heard())
+			for parts := 0; s.pumpJobs() > 0; parts++ {
+				if parts > 10 {
+					t.Fatal("it does not end")
+				}
+				jobs := s.jobs
+				s.jobs = nil
+				for _, j := range jobs {
+					s.handled("a job", s.r.Job(t.Context(), j))
+				}
+				if n := len(phone.heard()); n > before+c.most {
+					t.Errorf("a job has posted %d messages", n-before)
+				}
+				before = len(phone.heard())
+			}
+			s.says(agent, 1, "and another")
+			wantHeard(t, phone, append(want, "one more", "and another")...)
+		})
+	}
+}
+
+// A job that pumps does not undo what a handler has written into the record of the
+// connection meanwhile, nor bring a record back that has been deleted.
+func TestPumpWritesItsOwnPartOfTheRecord(t *testing.T) {
+	s := begin(t, scattered)
+	agent, phone := s.home()
+	s.disconnect(phone)
+	for _, words := range numbered(140) {
+		s.says(agent, 1, words)
+	}
+	phone = s.comes(1)
+	i := slices.IndexFunc(s.jobs, func(j queue.Job) bool { return j.Kind == "pump" })
+	if i < 0 {
+		t.Fatal("no job goes on")
+	}
+	j := s.jobs[i]
+	s.jobs = nil
+	s.front.before = once1(func() { s.disconnect(phone) })
+	s.handled("a job", s.r.Job(t.Context(), j))
+	if _, ok := s.item(t, connItem(phone)); ok {
+		t.Error("the record of a connection that has ended is back")
+	}
+}
+
+// once1 makes a step before a post that is taken once.
+func once1(do func()) func(gateway.Conn) error {
+	done := false
+	return func(gateway.Conn) error {
+		if !done {
+			done = true
+			do()
+		}
+		return nil
+	}
+}
+
+// What is too large for the front of a member stays for another one, and does not
+// block what is behind it.
+func TestTooLargeForTheFront(t *testing.T) {
+	s := begin(t, scattered)
+	agent, phone := s.home()
+	s.disconnect(phone)
+	s.says(agent, 1, "large")
+	s.says(agent, 1, "small")
+	n := 0
+	s.front.before = func(gateway.Conn) error {
+		if n++; n == 2 { // AuthOk is first
+			return fmt.Errorf("failed to post: %w", gateway.ErrTooLarge)
+		}
+		return nil
+	}
+	phone = s.comes(1)
+	wantHeard(t, phone, "small")
+	s.front.before = nil
+	s.disconnect(phone)
+	wantHeard(t, s.comes(1), "large")
+}
