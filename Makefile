@@ -53,8 +53,8 @@ test-dynamo: ## the storage suite against a stand-in of DynamoDB; needs cargo
 	./.ci/standins/dynamo install
 	./.ci/standins/dynamo run $(GO) test -tags aws -count=1 ./shared/table/dynamo/...
 
-deploy: ## to AWS; settings with -c, see infra/README.md
-	npx aws-cdk@2 deploy
+deploy: ## to AWS; settings in ARGS='-c blindpost:edge=true', see infra/README.md
+	npx aws-cdk@2 deploy $(ARGS)
 
 FUZZTIME ?= 10s
 fuzz: ## each fuzz target for FUZZTIME

@@ -143,7 +143,9 @@ func (r *relay) newBinaryService(vpc awsec2.IVpc, group awsec2.ISecurityGroup, i
 		MaxHealthyPercent: jsii.Number(100),
 		AssignPublicIp:    jsii.Bool(true),
 		SecurityGroups:    &[]awsec2.ISecurityGroup{group},
-		CircuitBreaker:    &awsecs.DeploymentCircuitBreaker{Rollback: jsii.Bool(true)},
+		// It would start a second task beside the first.
+		AvailabilityZoneRebalancing: awsecs.AvailabilityZoneRebalancing_DISABLED,
+		CircuitBreaker:              &awsecs.DeploymentCircuitBreaker{Rollback: jsii.Bool(true)},
 		// The address of the balancer has to answer before the task is asked for.
 		HealthCheckGracePeriod: awscdk.Duration_Seconds(jsii.Number(60)),
 	})

@@ -153,7 +153,7 @@ func TestBinaryService(t *testing.T) {
 	tm := synth(t, "everything", everything).template
 	service := tm.get(t, "BinaryService", "AWS::ECS::Service")
 	service.want(t, map[string]string{
-		"DesiredCount": "1", "LaunchType": "FARGATE",
+		"DesiredCount": "1", "LaunchType": "FARGATE", "AvailabilityZoneRebalancing": "DISABLED",
 		"DeploymentConfiguration.MinimumHealthyPercent":             "0",
 		"DeploymentConfiguration.MaximumPercent":                    "100",
 		"NetworkConfiguration.AwsvpcConfiguration.AssignPublicIp":   "ENABLED",

@@ -3,7 +3,7 @@
 function handler(event) {
   var request = event.request;
   if (request.method !== 'POST') {
-    return refuse(405, 'Method Not Allowed', 'METHOD_NOT_ALLOWED', 'This address takes POST requests.', { allow: { value: 'POST' } });
+    return refuse(405, 'Method Not Allowed', 'METHOD_NOT_ALLOWED', 'This path takes POST.', { allow: { value: 'POST' } });
   }
   var length = request.headers['content-length'];
   if (length && !(Number(length.value) <= __LIMIT__)) {

@@ -29,8 +29,8 @@ func (r *relay) permissions(name string) []permission {
 	all := append(append([]string{}, tableRead...), tableWrite...)
 	switch name {
 	case "connect":
-		// Agentknock and Aelos know who it is by the header of the upgrade, and a device
-		// that claims its name or deletes itself does so by HTTP.
+		// Agentknock knows by the header of the upgrade who it is, and a device claims its
+		// name, replaces its connection and deletes itself here.
 		p := []permission{
 			{all, []string{table}},
 			{[]string{"execute-api:ManageConnections"}, r.connections("DELETE")},
@@ -41,9 +41,13 @@ func (r *relay) permissions(name string) []permission {
 		}
 		return append(p, r.frontPermissions()...)
 	case "message":
+		methods := []string{"POST", "DELETE"}
+		if r.settings.aelosSecretARN != "" {
+			methods = append(methods, "GET") // before it turns a viewer away because there are too many
+		}
 		p := []permission{
 			{all, []string{table}},
-			{[]string{"execute-api:ManageConnections"}, r.connections("POST", "DELETE")},
+			{[]string{"execute-api:ManageConnections"}, r.connections(methods...)},
 			{receive, []string{ingress}},
 			{[]string{"sqs:SendMessage"}, []string{ingress, jobs}},
 		}

@@ -70,7 +70,7 @@ func TestEveryPermission(t *testing.T) {
 	}
 	const reads = "secretsmanager:GetSecretValue "
 	full["ConnectRole"] += reads + "${OriginSecret}|" + reads + "${FrontSecret}"
-	full["MessageRole"] += reads + aelosSecret + "|" + reads + "${FrontSecret}"
+	full["MessageRole"] += asking + reads + aelosSecret + "|" + reads + "${FrontSecret}"
 	full["SweeperRole"] += reads + "${FrontSecret}|"
 	full["BinaryRole"] = "lambda:InvokeFunction ${Connect.Arn}|lambda:InvokeFunction ${Message.Arn}|lambda:InvokeFunction ${Disconnect.Arn}|secretsmanager:GetSecretValue ${FrontSecret}"
 	full["BinaryStartRole"] = "logs:CreateLogStream ${BinaryLog.Arn}|logs:PutLogEvents ${BinaryLog.Arn}|ecr:GetAuthorizationToken *"

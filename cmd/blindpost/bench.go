@@ -35,7 +35,7 @@ func parseBench(args []string, out io.Writer) (benchSettings, error) {
 	f.SetOutput(io.Discard)
 	f.BoolVar(&s.short, "short", false, "take less than a minute")
 	f.BoolVar(&s.json, "json", false, "print one JSON object instead of a table")
-	f.Var(&only, "only", "`parts` to run, separated by commas: "+strings.Join(bench.Parts(), ", ")+"; live, auth and idle name both of a kind")
+	f.Var(&only, "only", "`parts` to run, separated by commas: "+strings.Join(bench.Parts(), ", ")+"; live, auth, idle and aelos name all of a kind")
 	f.StringVar(&s.dir, "dir", "", "`folder` for the database of the relay; it should be on the disk that is to be measured (default: one for temporary files that is not in memory)")
 	f.StringVar(&s.profile, "profile", "", "`folder` for processor and memory profiles of the relay, one each per measurement")
 	measure := f.Duration("measure", d.Measure, "`time` that one measurement takes")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -90,6 +91,10 @@ func (l benchLauncher) startOnce(ctx context.Context, plain bool) (*benchChild, 
 		dir: dir, metrics: ports[1], profile: l.profile, said: &benchTail{}, exited: make(chan struct{}),
 		target: bench.Target{Addr: ports[0], Host: "localhost"},
 	}
+	if err := c.shareSecret(); err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, err
+	}
 	c.cmd = exec.CommandContext(ctx, l.exe.path, append(append([]string{}, l.exe.before...), c.args(plain)...)...)
 	c.cmd.Env = append(withoutSettings(l.environ), l.exe.environ...)
 	c.cmd.Stdout, c.cmd.Stderr = c.said, c.said
@@ -116,6 +121,8 @@ func (c *benchChild) args(plain bool) []string {
 		"--agentknock-client-open-exchanges", "0", "--agentknock-device-open-exchanges", "0",
 		"--agentknock-client-stored-bytes", "0", "--agentknock-device-stored-bytes", "0", "--agentknock-frames-per-minute", "0",
 	}
+	args = append(args, "--aelos-secret-file", c.secretFile(),
+		"--aelos-boat-frames-per-minute", "0", "--aelos-viewer-frames-per-minute", "0", "--aelos-commands-per-minute", "0")
 	if plain {
 		args = append(args, "--behind-proxy", "127.0.0.1/32")
 	}
@@ -123,6 +130,19 @@ func (c *benchChild) args(plain bool) []string {
 		args = append(args, "--pprof=true")
 	}
 	return args
+}
+
+// secretFile is where the relay finds the secret that it shares with the minter of
+// Aelos tokens, which is the generator.
+func (c *benchChild) secretFile() string { return filepath.Join(c.dir, "aelos-secret") }
+
+func (c *benchChild) shareSecret() error {
+	secret := rand.Text() + rand.Text()
+	if err := os.WriteFile(c.secretFile(), []byte(secret), 0o600); err != nil {
+		return fmt.Errorf("failed to write a secret: %w", err)
+	}
+	c.target.AelosSecret = []byte(secret)
+	return nil
 }
 
 // run starts the process and has a goroutine wait for it. That goroutine keeps

@@ -32,6 +32,9 @@ func benchRows(c bench.Config, r bench.Report) []benchRow {
 			{k.Most, latency(k, "longest"), benchMillis},
 		}
 	}
+	snapshots := func(size int) string {
+		return fmt.Sprintf("Aelos snapshots/s of one boat, %s bytes, each to %d viewers", commas(float64(size)), c.Viewers)
+	}
 	idle := fmt.Sprintf("bytes per idle connection, %s of them, ", commas(float64(c.Idle)))
 	rows := append(live(c.FewPairs, bench.LiveFew), live(c.ManyPairs, bench.LiveMany)...)
 	return append(rows, []benchRow{
@@ -44,6 +47,14 @@ func benchRows(c bench.Config, r bench.Report) []benchRow {
 		{bench.Exchanges.P50, latency(bench.Exchanges, "median"), benchMillis},
 		{bench.Exchanges.P99, latency(bench.Exchanges, "99 of 100"), benchMillis},
 		{bench.Exchanges.Most, latency(bench.Exchanges, "longest"), benchMillis},
+		{bench.AelosSmall.Rate, snapshots(c.SmallSnapshot), commas},
+		{bench.AelosSmall.CPU, "  processor time of the relay for one copy", benchMicros},
+		{bench.AelosLarge.Rate, snapshots(c.LargeSnapshot), commas},
+		{bench.AelosLarge.CPU, "  processor time of the relay for one copy", benchMicros},
+		{bench.AelosFleet.CPU, fmt.Sprintf("Aelos, %s boats with a viewer each, once a second: relay, of one processor", commas(float64(c.Boats))), benchPercent},
+		{bench.AelosFleet.P50, "  latency, median", benchMillis},
+		{bench.AelosFleet.P99, "  latency, 99 of 100", benchMillis},
+		{bench.AelosFleet.Most, "  latency, longest", benchMillis},
 		{bench.AuthPlain.Rate, "connections + authentications/s, without TLS", commas},
 		{bench.AuthPlain.CPU, "  processor time of the relay for one", benchMicros},
 		{bench.AuthTLS.Rate, "connections + authentications/s, TLS", commas},
@@ -115,5 +126,6 @@ func commas(v float64) string {
 	return sign + s
 }
 
-func benchMillis(v float64) string { return fmt.Sprintf("%.2f ms", v) }
-func benchMicros(v float64) string { return fmt.Sprintf("%.1f us", v) }
+func benchMillis(v float64) string  { return fmt.Sprintf("%.2f ms", v) }
+func benchPercent(v float64) string { return fmt.Sprintf("%.1f %%", v) }
+func benchMicros(v float64) string  { return fmt.Sprintf("%.1f us", v) }

@@ -57,6 +57,7 @@ func tinyBench(only ...string) benchSettings {
 	c := bench.Default()
 	c.Only = only
 	c.FewPairs, c.ManyPairs, c.Senders, c.Askers, c.Agents, c.Idle = 4, 6, 3, 6, 5, 7
+	c.Boats, c.Viewers = 60, 3 // of the boats, a fifth has its moment within the time
 	c.LatencyRate = 2000
 	c.Warmup, c.Measure, c.Patience = 20*time.Millisecond, 200*time.Millisecond, 0
 	return benchSettings{cfg: c, short: true}
@@ -77,7 +78,8 @@ func TestBenchMeasuresRelaysInOtherProcesses(t *testing.T) {
 	}
 	for _, k := range []string{
 		"live_msgs_per_s_64", "live_p99_ms_64", "live_msgs_per_s_1000", "live_p99_ms_1000",
-		"stored_msgs_per_s", "drain_msgs_per_s", "agentknock_exchanges_per_s", "agentknock_p99_ms", "auth_per_s", "auth_tls_per_s",
+		"stored_msgs_per_s", "drain_msgs_per_s", "agentknock_exchanges_per_s", "agentknock_p99_ms",
+		"aelos_snapshots_per_s_1k", "aelos_snapshots_per_s_32k", "aelos_p99_ms_1000_boats", "auth_per_s", "auth_tls_per_s",
 	} {
 		if v, ok := got[k].(float64); !ok || v <= 0 {
 			t.Errorf("%s is %v", k, got[k])

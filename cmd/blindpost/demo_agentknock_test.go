@@ -52,7 +52,7 @@ func TestDemoAgentknockFindsFaults(t *testing.T) {
 		{
 			"a relay that takes one connection",
 			func(s *demoSettings) { s.limits.Relay.ConnectionsPerIP = 1 },
-			"the phone reads",
+			"nobody else can claim it",
 		},
 		{
 			"a relay that takes one exchange a minute",

@@ -131,6 +131,11 @@ func (l *Lambda) Close() {
 	for _, s := range l.sandboxes {
 		s.kill()
 	}
+	for _, f := range l.functions {
+		for len(f.waiting) > 0 {
+			f.wakeLocked()
+		}
+	}
 	l.mu.Unlock()
 	l.running.Wait()
 	_ = l.server.Close()

@@ -160,15 +160,24 @@ func (f *fleet) vessel(clock time.Time, name string, n, size int, recordFrom *at
 // launch begins to read.
 func (f *fleet) launch(v *vessel) {
 	f.background(func() error {
-		_, _, err := v.conn.message()
+		_, data, err := v.conn.message()
 		if err == nil {
-			err = errors.New("relay says something to a boat that has nothing to hear")
+			err = unasked(data)
 		}
 		return fmt.Errorf("boat: %w", err)
 	})
 	for _, w := range v.viewers {
 		f.background(w.receive)
 	}
+}
+
+// unasked is an error about what a boat hears that has nothing to hear.
+func unasked(data []byte) error {
+	c, err := peer.ParseControl(data)
+	if e, ok := c.(peer.Error); ok {
+		return fmt.Errorf("relay refused: %s", e.Code)
+	}
+	return errors.Join(fmt.Errorf("an unexpected frame has come (%T)", c), err)
 }
 
 // publish sends n snapshots at once, each to every viewer.
@@ -198,9 +207,16 @@ func (v *vessel) publish(n int, due time.Duration) error {
 func (w *watcher) receive() error {
 	n := uint64(0)
 	for {
-		b, err := w.conn.next()
+		text, b, err := w.conn.message()
 		if err != nil {
 			return fmt.Errorf("viewer: %w", err)
+		}
+		if text {
+			c, err := peer.ParseControl(b)
+			if status, ok := c.(peer.BoatStatus); ok && !status.Online {
+				continue // why it is gone, the boat knows better
+			}
+			return errors.Join(fmt.Errorf("viewer: an unexpected frame has come (%T)", c), err)
 		}
 		t, plain, err := w.end.Open(w.plain[:0], b)
 		if err != nil {

@@ -15,7 +15,7 @@ const (
 	// while the throughput is measured. It must be less than a relay keeps for a
 	// reader before it begins to drop.
 	snapshotsInFlight = 64
-	bytesInFlight     = 256 << 10
+	bytesInFlight     = 200 << 10
 	// publishBytes is how much a boat writes at once, about.
 	publishBytes = 64 << 10
 )

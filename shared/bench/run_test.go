@@ -77,10 +77,15 @@ func (h *house) launch(ctx context.Context, plain bool) (Relay, error) {
 	l.MailboxCap, l.ConnectionsPerIP, l.MessagesPerMinute, l.ControlPerMinute = 0, 0, 0, 0
 	a := &cfg.Limits.Agentknock
 	a.ClientExchangesPerMinute, a.DeviceExchangesPerMinute, a.ClientOpenExchanges, a.DeviceOpenExchanges, a.FramesPerMinute = 0, 0, 0, 0, 0
+	b := &cfg.Limits.Aelos
+	b.BoatFrames, b.ViewerFrames, b.Commands = 0, 0, 0
+	const secret = "the-minter-of-tokens-shares-this-with-the-relay"
+	cfg.Aelos.Secrets = func(context.Context) ([]string, error) { return []string{secret}, nil }
 	if h.limits != nil {
 		h.limits(&cfg.Limits)
 	}
 	r := &localRelay{served: make(chan error, 1), usage: h.usage}
+	r.target.AelosSecret = []byte(secret)
 	if plain {
 		cfg.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 	} else {
@@ -108,6 +113,7 @@ func (h *house) launch(ctx context.Context, plain bool) (Relay, error) {
 func tiny() Config {
 	c := Default()
 	c.FewPairs, c.ManyPairs, c.Senders, c.Askers, c.Agents, c.Idle = 4, 6, 3, 6, 5, 7
+	c.Boats, c.Viewers = 60, 3 // of the boats, a fifth has its moment within the time
 	c.LatencyRate = 2000
 	c.Warmup, c.Measure, c.Patience = 20*time.Millisecond, 200*time.Millisecond, 0
 	return c
@@ -136,6 +142,8 @@ func TestRunMeasuresAll(t *testing.T) {
 		"live_msgs_per_s_64", "live_p99_ms_64", "live_msgs_per_s_1000", "live_p99_ms_1000",
 		"stored_msgs_per_s", "drain_msgs_per_s", "auth_per_s", "auth_tls_per_s", "idle_bytes_plain", "idle_bytes_tls",
 		"agentknock_exchanges_per_s", "agentknock_p50_ms", "agentknock_p99_ms", "agentknock_relay_cpu_us_per_exchange",
+		"aelos_snapshots_per_s_1k", "aelos_snapshots_per_s_32k", "aelos_relay_cpu_us_per_copy_1k", "aelos_relay_cpu_us_per_copy_32k",
+		"aelos_p50_ms_1000_boats", "aelos_p99_ms_1000_boats", "aelos_max_ms_1000_boats", "aelos_relay_cpu_percent_1000_boats",
 		"live_p50_ms_64", "live_relay_cpu_us_per_msg_1000", "idle_anonymous_bytes_tls", "drain_msgs",
 	} {
 		if report[k] <= 0 {
@@ -164,7 +172,7 @@ func TestRunMeasuresAll(t *testing.T) {
 		measured = append(measured, r.measured...)
 	}
 	want := []string{"live-few-rate", "live-few-latency", "live-many-rate", "live-many-latency", "stored", "drain", "exchanges-rate", "exchanges-latency",
-		"auth-plain", "auth-tls", "idle-plain", "idle-tls"}
+		"auth-plain", "auth-tls", "idle-plain", "idle-tls", "aelos-small", "aelos-large", "aelos-fleet"}
 	if !slices.Equal(measured, want) {
 		t.Errorf("measured %v, want %v", measured, want)
 	}
@@ -176,6 +184,7 @@ func TestRunMeasuresOnlyWhatIsWanted(t *testing.T) {
 		plain []string // of the parts
 	}{
 		{[]string{"auth"}, []string{"auth-plain", "auth-tls"}},
+		{[]string{"aelos"}, []string{"aelos-small", "aelos-large", "aelos-fleet"}},
 		{[]string{"idle-tls", "live-few"}, []string{"live-few", "idle-tls"}},
 		{[]string{"drain"}, []string{"stored"}},
 		{[]string{"live", "stored", "drain"}, []string{"live-few", "live-many", "stored"}},
@@ -235,6 +244,9 @@ func TestRunFailsWithTheRelay(t *testing.T) {
 		{"stored", func(l *standalone.Limits) { l.Relay.MailboxCap = 5 }, "queue_full"},
 		{"exchanges", func(l *standalone.Limits) { l.Agentknock.ClientExchangesPerMinute = 3 }, "RATE_LIMITED"},
 		{"exchanges", func(l *standalone.Limits) { l.Relay.ConnectionsPerIP = 9 }, "429"},
+		{"aelos-small", func(l *standalone.Limits) { l.Aelos.MaxViewers = 2 }, "limit"},
+		{"aelos-large", func(l *standalone.Limits) { l.Aelos.MaxFrame = 20 << 10 }, "limit"},
+		{"aelos-fleet", func(l *standalone.Limits) { l.Relay.ConnectionsPerIP = 9 }, "429"},
 		{"auth-plain", func(l *standalone.Limits) { l.Relay.ConnectionsPerIP = 9 }, "429"},
 		{"idle-tls", func(l *standalone.Limits) { l.Relay.ConnectionsPerIP = 2 }, "429"},
 	} {
@@ -301,6 +313,8 @@ func TestCheck(t *testing.T) {
 		{"no burst", func(c *Config) { c.Burst = 0 }, "burst"},
 		{"tiny message", func(c *Config) { c.MessageBytes = 15 }, "16 bytes"},
 		{"large message", func(c *Config) { c.MessageBytes = 1 << 20 }, "32 KiB"},
+		{"no boats", func(c *Config) { c.Boats = 0 }, "boats"},
+		{"large snapshot", func(c *Config) { c.LargeSnapshot = 1 << 20 }, "60 KiB"},
 		{"no time", func(c *Config) { c.Measure = 0 }, "time"},
 		{"no load", func(c *Config) { c.LatencyRate = 0 }, "load"},
 		{"too much load", func(c *Config) { c.LatencyShare = 1.1 }, "load"},

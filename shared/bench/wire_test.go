@@ -122,7 +122,7 @@ func TestReadRefuses(t *testing.T) {
 	}{
 		"a close frame":              {serverBytes(t, ws.NewCloseFrame(ws.NewCloseFrameBody(4001, "newer"))), `code 4001: "newer"`},
 		"a close frame with no code": {serverBytes(t, ws.NewCloseFrame(nil)), "code 1005"},
-		"text":                       {serverBytes(t, ws.NewTextFrame([]byte("{}"))), "opcode 1"},
+		"text":                       {serverBytes(t, ws.NewTextFrame([]byte("{}"))), "a text message"},
 		"a masked frame":             {appendFrame(nil, ws.OpBinary, []byte("x")), "masked"},
 		"a fragment":                 {[]byte{0x02, 0}, "fragment"},
 		"a frame without end":        {huge, "18446744073709551615 bytes"},

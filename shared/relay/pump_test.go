@@ -1,6 +1,7 @@
 package relay_test
 
 import (
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"blindpost/shared/gateway"
 	"blindpost/shared/queue"
+	"blindpost/shared/table"
 )
 
 func (s *stage) pumpJobs() int {
@@ -93,11 +95,17 @@ func TestPumpWritesItsOwnPartOfTheRecord(t *testing.T) {
 	}
 	j := s.jobs[i]
 	s.jobs = nil
-	s.front.before = once1(func() { s.disconnect(phone) })
+	s.front.before = once1(func() { // another process
+		if _, err := s.table.Write(t.Context(), table.Op{Action: table.Delete, Key: connItem(phone)}); err != nil {
+			t.Fatal(err)
+		}
+	})
 	s.handled("a job", s.r.Job(t.Context(), j))
 	if _, ok := s.item(t, connItem(phone)); ok {
 		t.Error("the record of a connection that has ended is back")
 	}
+	phone.over = true
+	s.handled("the end", s.r.Job(t.Context(), queue.Job{Kind: "gone", Body: []byte(`{"g":"` + group + `","m":"` + hex.EncodeToString(actors[1].pub) + `","c":"` + string(phone.id) + `"}`)}))
 }
 
 // once1 makes a step before a post that is taken once.
@@ -121,7 +129,10 @@ func TestTooLargeForTheFront(t *testing.T) {
 	s.says(agent, 1, "large")
 	s.says(agent, 1, "small")
 	n := 0
-	s.front.before = func(gateway.Conn) error {
+	s.front.before = func(id gateway.Conn) error {
+		if id == agent.id {
+			return nil
+		}
 		if n++; n == 2 { // AuthOk is first
 			return fmt.Errorf("failed to post: %w", gateway.ErrTooLarge)
 		}

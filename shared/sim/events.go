@@ -56,8 +56,11 @@ func (s *sim) ended(t *task) {
 		s.eventEnded(t, failed)
 	case "disconnect":
 		// A function's Disconnect may come again, or not.
-		if failed && s.plan.mode == functions && s.chance(500) {
-			return
+		if failed && s.plan.mode == functions {
+			if s.chance(500) {
+				return
+			}
+			s.excuse(k.peer)
 		}
 		k.left, k.gone = true, true
 	case "job":

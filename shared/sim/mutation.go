@@ -172,3 +172,15 @@ func with(o table.Op, name string, v table.Value) table.Op {
 	o.Set = set
 	return o
 }
+
+// unset leaves an attribute as it is.
+func unset(o table.Op, name string) table.Op {
+	set := make(table.Attrs, len(o.Set))
+	for n, v := range o.Set {
+		if n != name {
+			set[n] = v
+		}
+	}
+	o.Set = set
+	return o
+}

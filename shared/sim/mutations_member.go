@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -44,6 +45,48 @@ func presenceMutations() []Mutation {
 			What: "a member whose connection has ended stays online",
 			table: onWrite(func(o table.Op) (table.Op, bool) {
 				return o, !isLeave(o)
+			}),
+		},
+		{
+			Name: "speak-out-of-turn",
+			What: "a connection does not wait for the frames of the one that it has replaced",
+			table: onWrite(func(o table.Op) (table.Op, bool) {
+				if strings.HasPrefix(o.Key.Partition, "c/") {
+					o = unset(o, "af")
+				}
+				return o, true
+			}),
+		},
+		{
+			Name: "revoked-under-way",
+			What: "what a revoked client has under way is stored for the agent",
+			table: onTransact(func(ops []table.Op) []table.Op {
+				for i, o := range ops {
+					for name, v := range o.Set {
+						if strings.HasPrefix(name, "f.") && v.Num() == math.MaxInt64 {
+							ops = slices.Clone(ops)
+							ops[i] = unset(ops[i], name)
+						}
+					}
+				}
+				return ops
+			}),
+		},
+		{
+			Name: "half-left",
+			What: "whoever finds a member offline already takes it for history",
+			table: onWrite(func(o table.Op) (table.Op, bool) {
+				if isLeave(o) {
+					o = unset(o, "left")
+				}
+				return o, true
+			}),
+		},
+		{
+			Name: "no-look",
+			What: "nobody looks for connections whose end was not reported",
+			table: onWrite(func(o table.Op) (table.Op, bool) {
+				return o, o.Key.Partition != "due" || o.Action != table.Put
 			}),
 		},
 		{

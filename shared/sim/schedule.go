@@ -198,10 +198,12 @@ func (s *sim) releaseTask(t *task) {
 	v := s.verdict(t)
 	s.note(doTask, t.id, v)
 	s.last = t
+	again := s.plan.mode == functions // what dies is begun again, from its beginning
 	if v == fail || v == die {
-		s.blame(t)
-	}
-	if v == fail || v == die {
+		s.mishaps++
+		if v == fail || !again {
+			s.blame(t)
+		}
 		s.traceOp(t, v, nil)
 	}
 	if (v == die || v == doAndDie) && s.plan.mode == oneProcess {
@@ -222,7 +224,7 @@ func (s *sim) releaseTask(t *task) {
 		t.release <- v
 		s.pause()
 		t.proc.kill()
-		s.blame(t)
+		s.mishaps++
 		return
 	}
 	t.parked = false

@@ -224,9 +224,18 @@ func (n *Node) frontOptions(cfg Config, ids *ids) server.Options {
 		Logger:          cfg.Log,
 	}
 	if cfg.Metrics != nil {
-		o.Observer = cfg.Metrics.Front("skald")
+		// The front does not know whose frames it carries.
+		o.Observer = cfg.Metrics.Front(frontDialect(cfg))
 	}
 	return o
+}
+
+// frontDialect is what frames are counted under; "" where they may be anybody's.
+func frontDialect(cfg Config) string {
+	if cfg.Aelos.Secrets != nil {
+		return ""
+	}
+	return "skald"
 }
 
 // serveHTTP serves what is neither WebSocket nor a health check.

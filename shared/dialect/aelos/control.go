@@ -1,6 +1,7 @@
 package aelos
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -130,11 +131,14 @@ type pongFrame struct {
 	T string `json:"t"`
 }
 
-// encode makes a text frame.
+// encode makes a text frame. What peers say to one another gets no longer by it than
+// JSON asks for.
 func encode(v any) (relay.Frame, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
 		return relay.Frame{}, fmt.Errorf("failed to encode a frame: %w", err)
 	}
-	return relay.Frame{Data: b, Text: true}, nil
+	return relay.Frame{Data: bytes.TrimSuffix(b.Bytes(), []byte("\n")), Text: true}, nil
 }

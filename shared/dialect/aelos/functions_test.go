@@ -1,86 +1,23 @@
 package aelos
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"blindpost/shared/gateway"
+	"blindpost/shared/relay"
 )
-
-// view is what a boat believes, from all that it has been told.
-type view struct {
-	tags    []string
-	count   int
-	frames  int
-	welcome int
-}
-
-// believe applies what a boat has got. Strict says that nothing came twice.
-func believe(t *testing.T, got []string, strict bool) (v view) {
-	t.Helper()
-	v.count = -1
-	for _, text := range got {
-		if strings.HasPrefix(text, `{"t":"welcome"`) {
-			v.welcome++
-			continue
-		}
-		var f viewersFrame
-		if err := json.Unmarshal([]byte(text), &f); err != nil || f.T != typeViewers {
-			t.Fatalf("boat has got %s", text)
-		}
-		if v.welcome == 0 {
-			t.Error("viewers comes before welcome")
-		}
-		for _, a := range f.Attach {
-			if !slices.Contains(v.tags, a) {
-				v.tags = append(v.tags, a)
-			} else if strict {
-				t.Errorf("%s attaches twice", a)
-			}
-		}
-		for _, d := range f.Detach {
-			i := slices.Index(v.tags, d)
-			if i >= 0 {
-				v.tags = slices.Delete(v.tags, i, i+1)
-			} else if strict {
-				t.Errorf("%s detaches and was not there", d)
-			}
-		}
-		v.count = f.Count
-		v.frames++
-		if strict && f.Count != len(v.tags) {
-			t.Errorf("count is %d, the deltas say %d", f.Count, len(v.tags))
-		}
-	}
-	slices.Sort(v.tags)
-	return v
-}
-
-// wantTruth compares what the boat believes with the roster.
-func (w *world) wantTruth(v view) {
-	w.t.Helper()
-	var tags []string
-	r := w.roster("org", "boat")
-	for _, one := range r.Viewers {
-		tags = append(tags, one.Tag.String())
-	}
-	slices.Sort(tags)
-	if !slices.Equal(v.tags, tags) || v.count != len(tags) {
-		w.t.Errorf("the boat believes in %d viewers, %v; the truth is %v", v.count, v.tags, tags)
-	}
-	if !r.empty() && (!r.settled() || r.Lease != nil) {
-		w.t.Errorf("roster is not settled: %+v", r)
-	}
-}
 
 // Viewers come and go at the same time in all processes, and every post takes its
 // own time: the boat still hears of them in order.
@@ -174,141 +111,6 @@ func TestStatusComesInOrder(t *testing.T) {
 	}
 }
 
-// deliver gives a frame to the relay as a queue does: again and again until it has
-// been handled, in any process.
-func (l *line) deliver(e gateway.FrameEvent) {
-	l.w.t.Helper()
-	for try := range 12 {
-		n := l.w.nodes[l.w.next()%len(l.w.nodes)]
-		if _, err := n.core.Frame(context.Background(), e); err == nil {
-			return
-		}
-		time.Sleep(time.Second << min(try, 3))
-	}
-	l.w.t.Fatal("a frame could not be handled")
-}
-
-// A process dies at every write that there is, before or after it is done, while it
-// admits a viewer; then the frame comes again, or the connection ends, or nothing
-// happens at all. In the end everybody knows the truth.
-func TestDyingWhileAViewerComes(t *testing.T) {
-	for _, after := range []string{"again", "disconnect", "nothing"} {
-		for _, done := range []bool{false, true} {
-			for n := 1; ; n++ {
-				died := false
-				t.Run(fmt.Sprintf("%s/done=%v/%d", after, done, n), func(t *testing.T) {
-					story(t, func(w *world) {
-						boat, first := w.boat(2), w.viewer(2)
-						l := w.dial(1)
-						e := l.event(fmt.Appendf(nil, `{"t":"hello","proto":2,"role":"viewer","token":%q}`, mint(t, secretA, viewerClaims("org", "boat"))), true)
-						w.table.dieAfter(n, done)
-						_, err := l.n.core.Frame(context.Background(), e)
-						w.table.alive()
-						if died = err != nil; died && !errors.Is(err, errDied) {
-							t.Fatal(err)
-						}
-						switch {
-						case after == "again":
-							l.deliver(e)
-							got := l.got()
-							if len(got) < 2 || got[0] != welcome2 || got[len(got)-1] != online {
-								t.Errorf("the viewer has got %q", got)
-							}
-							if r := w.roster("org", "boat"); len(r.Viewers) != 2 {
-								t.Errorf("%d viewers are attached", len(r.Viewers))
-							}
-						case after == "disconnect":
-							l.hangUp()
-							if r := w.roster("org", "boat"); len(r.Viewers) != 1 {
-								t.Errorf("%d viewers are attached", len(r.Viewers))
-							}
-						}
-						time.Sleep(time.Minute)
-						w.wantTruth(believe(t, boat.got(), false))
-						first.want(welcome2, online)
-					}, functions)
-				})
-				if !died || n > 50 {
-					if n < 4 || n > 50 {
-						t.Errorf("%d writes", n)
-					}
-					break
-				}
-			}
-		}
-	}
-}
-
-// The same while a boat takes over, and while it leaves.
-func TestDyingWhileABoatComesOrGoes(t *testing.T) {
-	for _, what := range []string{"come", "take over", "go"} {
-		for _, done := range []bool{false, true} {
-			for n := 1; ; n++ {
-				died := false
-				t.Run(fmt.Sprintf("%s/done=%v/%d", what, done, n), func(t *testing.T) {
-					story(t, func(w *world) {
-						v := w.viewer(2)
-						old := w.dial()
-						if what != "come" {
-							old = w.boat(2)
-						}
-						v.got()
-						hello := fmt.Appendf(nil, `{"t":"hello","proto":2,"role":"boat","token":%q}`, mint(t, secretA, boatClaims("org", "boat")))
-						time.Sleep(time.Second)
-						l := w.dial(1)
-						e := l.event(hello, true)
-						w.table.dieAfter(n, done)
-						var err error
-						if what == "go" {
-							old.end(gateway.CloseNormal)
-							err = old.n.core.Disconnect(context.Background(), gateway.DisconnectEvent{Conn: old.id})
-						} else {
-							_, err = l.n.core.Frame(context.Background(), e)
-						}
-						w.table.alive()
-						died = err != nil
-						time.Sleep(time.Second)
-						if what == "go" {
-							for range 5 { // the queue brings it again
-								if err = old.n.core.Disconnect(context.Background(), gateway.DisconnectEvent{Conn: old.id}); err == nil {
-									break
-								}
-								time.Sleep(5 * time.Second)
-							}
-							if err != nil {
-								t.Fatal(err)
-							}
-							if got := v.got(); len(got) == 0 || got[len(got)-1] != offline {
-								t.Errorf("the viewer has got %q", got)
-							}
-							return
-						}
-						l.deliver(e)
-						w.wantTruth(believe(t, l.got(), false))
-						got := v.got()
-						if what == "take over" && len(got) > 0 {
-							t.Errorf("the viewer has got %q", got)
-						}
-						if what == "come" && !slices.Contains(got, online) {
-							t.Errorf("the viewer has got %q", got)
-						}
-						if what == "take over" {
-							old.say(`{"t":"ping"}`) // if nobody has closed it yet
-							old.wantClosed(gateway.CloseReplaced)
-						}
-						time.Sleep(time.Minute)
-						l.wantOpen()
-						v.wantOpen()
-					}, functions)
-				})
-				if !died || n > 50 {
-					break
-				}
-			}
-		}
-	}
-}
-
 // What is delivered again long after does not take the boat back.
 func TestOldHelloDoesNotTakeOver(t *testing.T) {
 	story(t, func(w *world) {
@@ -333,11 +135,10 @@ func TestSlowTellerIsCorrected(t *testing.T) {
 	story(t, func(w *world) {
 		boat := w.boat(2)
 		boat.got()
-		first := true
+		var later atomic.Bool
 		boat.mu.Lock()
-		boat.posted = func(m gateway.Message) {
-			if first {
-				first = false
+		boat.posted = func(gateway.Message) {
+			if !later.Swap(true) {
 				time.Sleep(leaseTime + 10*time.Second)
 			}
 		}
@@ -450,6 +251,104 @@ func TestPostThatFailsIsTriedAgain(t *testing.T) {
 		a.want(online)
 		if v := believe(t, boat.got(), true); v.count != 2 {
 			t.Errorf("the boat believes in %+v", v)
+		}
+	}, functions)
+}
+
+// The boat hears of a viewer only when that has been welcomed: it speaks at once.
+func TestBoatHearsOfTheWelcomedOnly(t *testing.T) {
+	story(t, func(w *world) {
+		boat, first := w.boat(2), w.viewer(2)
+		boat.got()
+		l := w.dial()
+		l.broken = errors.New("throttled")
+		e := l.event(fmt.Appendf(nil, `{"t":"hello","proto":2,"role":"viewer","token":%q}`, mint(t, secretA, viewerClaims("org", "boat"))), true)
+		if _, err := l.n.core.Frame(context.Background(), e); err == nil {
+			t.Fatal("a hello without a welcome was handled")
+		}
+		boat.want()
+		other := w.viewer(2) // who changes something meanwhile
+		boat.want(viewers(2, []string{w.tagOf(other)}, nil))
+		l.mu.Lock()
+		l.broken = nil
+		l.mu.Unlock()
+		l.deliver(e)
+		l.want(welcome2, online)
+		boat.want(viewers(3, []string{w.tagOf(l)}, nil))
+		first.want(welcome2, online)
+	}, functions)
+}
+
+// The end of a token is found with the next frame too, should the job be late.
+func TestExpiryIsFoundWithTheNextFrame(t *testing.T) {
+	story(t, func(w *world) {
+		boat, v := w.boat(2), w.controller()
+		boat.got()
+		v.got()
+		time.Sleep(time.Hour)
+		v.send(unhex(t, "020000000000000001"))
+		v.want(noAdmit)
+		v.wantClosed(gateway.ClosePolicy)
+		boat.want()
+	}, functions, func(o *worldOptions) { o.idle = true })
+}
+
+// A tag is given to nobody while somebody may remember it.
+func TestTagsAreNotUsedAgain(t *testing.T) {
+	used, told, free := tag{1, 1, 1, 1}, tag{2, 2, 2, 2}, tag{3, 3, 3, 3}
+	r := &roster{Viewers: []viewer{{Tag: used}}, Told: []tag{told}}
+	random := bytes.NewReader(slices.Concat(used[:], told[:], free[:]))
+	d := New(relay.New(relay.Options{Random: io.MultiReader(bytes.NewReader(make([]byte, 16)), random)}), Options{})
+	if got, err := d.newTag(r); err != nil || got != free {
+		t.Errorf("tag %v, %v", got, err)
+	}
+	if got, err := d.newTag(r); err == nil {
+		t.Errorf("tag %v out of nothing", got)
+	}
+}
+
+// Who has much to tell to slow peers renews the lease in time, so that nobody else
+// begins to tell the same.
+func TestLongTellingKeepsTheLease(t *testing.T) {
+	story(t, func(w *world) {
+		var all []*line
+		for range 6 {
+			v := w.viewer(2)
+			v.got()
+			v.mu.Lock()
+			v.posted = func(gateway.Message) { time.Sleep(4 * time.Second) }
+			v.mu.Unlock()
+			all = append(all, v)
+		}
+		var wg sync.WaitGroup
+		var boat *line
+		wg.Go(func() { boat = w.boat(2, 0) })
+		time.Sleep(leaseTime + time.Second)
+		l := w.dial(1)
+		l.deliver(l.event(fmt.Appendf(nil, `{"t":"hello","proto":2,"role":"viewer","token":%q}`, mint(t, secretA, viewerClaims("org", "boat"))), true))
+		wg.Wait()
+		synctest.Wait()
+		for _, v := range all {
+			v.want(online)
+		}
+		l.want(welcome2, online)
+		w.wantTruth(believe(t, boat.got(), true))
+	}, functions)
+}
+
+// Who was taken for lost and is not has to come again: it has no tag any more.
+func TestTakenForLost(t *testing.T) {
+	story(t, func(w *world) {
+		boat, v := w.boat(2), w.viewer(2)
+		for _, l := range []*line{boat, v} {
+			if err := w.nodes[0].d.lost(context.Background(), groupOf("org", "boat"), l.id); err != nil {
+				t.Fatal(err)
+			}
+			l.got()
+			l.say(`{"t":"ping"}`)
+			l.want()
+			l.wantClosed(gateway.CloseGoingAway)
+			l.hangUp()
 		}
 	}, functions)
 }

@@ -54,23 +54,20 @@ func (r *roster) settled() bool {
 	if r.Boat == nil {
 		return true
 	}
-	attach, detach := r.deltas(r.known())
+	attach, detach := r.deltas(r.tags()) // all are welcomed
 	return r.Boat.Welcome && r.Boat.Listed && len(attach) == 0 && len(detach) == 0
 }
 
-// known are the tags of the viewers that have been welcomed. The others do not exist
-// for the boat yet: it might speak before we do.
-func (r *roster) known() []tag {
+// tags are those of all viewers.
+func (r *roster) tags() []tag {
 	tags := make([]tag, 0, len(r.Viewers))
 	for i := range r.Viewers {
-		if r.Viewers[i].Said != saidNothing {
-			tags = append(tags, r.Viewers[i].Tag)
-		}
+		tags = append(tags, r.Viewers[i].Tag)
 	}
 	return tags
 }
 
-// deltas are what the boat has to be told. A new connection is told of all viewers:
+// deltas are what the boat has to be told if it is to know these tags. A new connection is told of all viewers:
 // it may be a new process, or one that still has their keys.
 func (r *roster) deltas(known []tag) (attach, detach []tag) {
 	for _, t := range known {
@@ -208,7 +205,8 @@ func (n *news) failedFor(c gateway.Conn, err error) {
 }
 
 // tell posts what has to be told according to r, viewers first: the boat may speak
-// to them as soon as it knows of them.
+// to them as soon as it knows of them. Those who could not be welcomed do not exist
+// for it yet.
 func (d *Dialect) tell(ctx context.Context, r *roster) *news {
 	n := &news{viewers: make(map[gateway.Conn]said)}
 	var known []tag

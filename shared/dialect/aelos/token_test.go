@@ -2,6 +2,7 @@ package aelos
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"blindpost/shared/gateway"
+	"blindpost/shared/relay"
 )
 
 // forge makes a token out of a header and a payload as they are, signed with HS256.
@@ -283,18 +285,25 @@ func FuzzToken(f *testing.F) {
 	f.Add(roleViewer, `{"alg":"HS256"}`, `{"sub":"u","boat":"b","org":"o","role":"viewer","exp":9999999999}`)
 	f.Add(roleBoat, `{"alg":"HS256"}`, `{"sub":"b","org":"o","role":"boat","exp":1e9}`)
 	f.Add(roleBoat, `{"alg":"none"}`, `{}`)
+	core := relay.New(relay.Options{Now: time.Now, Random: rand.Reader})
+	d := New(core, Options{Limits: DefaultLimits(), Secrets: func(context.Context) ([]string, error) { return []string{secretA}, nil }})
 	f.Fuzz(func(t *testing.T, role, header, payload string) {
-		d := &Dialect{controller: DefaultController}
-		var claims jwt.MapClaims
-		if json.Unmarshal([]byte(payload), &claims) == nil {
-			if a, err := d.claimed(role, claims); err == nil {
-				if a.group == "" || a.expires.Unix() <= 0 || role != roleBoat && role != roleViewer {
-					t.Errorf("admitted with %+v", a)
-				}
-				if _, both := claims["boat"]; both && role == roleBoat {
-					t.Error("a boat with a boat claim is let in")
-				}
+		a, err := d.admit(context.Background(), role, forge(t, secretA, header, payload))
+		if err != nil {
+			if !errors.Is(err, errRefused) || a != (admission{}) {
+				t.Errorf("%+v, %v", a, err)
 			}
+			return
+		}
+		var h, c map[string]any
+		if json.Unmarshal([]byte(header), &h) != nil || h["alg"] != "HS256" || json.Unmarshal([]byte(payload), &c) != nil {
+			t.Fatal("admitted what is no token")
+		}
+		if a.group == "" || !a.expires.After(time.Now().Add(-time.Second)) || c["role"] != role {
+			t.Errorf("admitted with %+v", a)
+		}
+		if _, both := c["boat"]; both == (role == roleBoat) {
+			t.Error("the boat claim is not as it must be")
 		}
 	})
 }

@@ -115,6 +115,11 @@ func TestConnectEvent(t *testing.T) {
 		}, func(w *want) {
 			w.ip, w.header = "203.0.113.9", http.Header{"X-Forwarded-For": {"10.0.0.1, 203.0.113.9, 198.51.100.7"}}
 		}},
+		{"through CloudFront and a load balancer to our own front", func(e *events.APIGatewayWebsocketProxyRequest) {
+			e.MultiValueHeaders = map[string][]string{"X-Origin-Secret": {secret}, "X-Forwarded-For": {"10.0.0.1, 203.0.113.9, 198.51.100.7, 198.51.100.7"}}
+		}, func(w *want) {
+			w.ip, w.header = "203.0.113.9", http.Header{"X-Forwarded-For": {"10.0.0.1, 203.0.113.9, 198.51.100.7, 198.51.100.7"}}
+		}},
 		{"forwarded by the edge, whose own address is not in the list", func(e *events.APIGatewayWebsocketProxyRequest) {
 			e.MultiValueHeaders = map[string][]string{"X-Origin-Secret": {secret}, "X-Forwarded-For": {"10.0.0.1", "2001:db8::1"}}
 		}, func(w *want) {

@@ -132,8 +132,10 @@ func (a *Adapter) remoteIP(ctx context.Context, source string, h http.Header) ne
 	}
 	list := strings.Split(strings.Join(h["X-Forwarded-For"], ","), ",")
 	last := len(list) - 1
-	if last > 0 && peer.IsValid() && parseAddr(list[last]) == peer {
-		last-- // API Gateway has appended CloudFront's own address
+	// API Gateway has appended CloudFront's own address; a load balancer and our own
+	// front behind it have done so both. Before them stands what CloudFront has written.
+	for last > 0 && peer.IsValid() && parseAddr(list[last]) == peer {
+		last--
 	}
 	if client := parseAddr(list[last]); client.IsValid() {
 		return client

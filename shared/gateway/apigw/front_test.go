@@ -264,3 +264,31 @@ func TestGroupID(t *testing.T) {
 		}
 	}
 }
+
+// What may be dropped is tried once: the boat that sends it must not wait for a
+// viewer that API Gateway cannot reach now.
+func TestDroppableIsTriedOnce(t *testing.T) {
+	busy := answer(429, &types.LimitExceededException{})
+	for _, tt := range []struct {
+		name    string
+		answer  error
+		outcome gateway.Outcome
+		want    error
+	}{
+		{"success", nil, gateway.Sent, nil},
+		{"buffer is full", busy, gateway.Dropped, nil},
+		{"failing", coded(500, "InternalServerError"), gateway.Dropped, nil},
+		{"no answer", errors.New("connection reset"), gateway.Dropped, nil},
+		{"gone", answer(410, &types.GoneException{}), 0, gateway.ErrGone},
+		{"too large", answer(413, &types.PayloadTooLargeException{}), 0, gateway.ErrTooLarge},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{answers: []error{tt.answer, busy, busy}}
+			start := time.Now()
+			outcome, err := frontOver(s, nil).Post(context.Background(), someConn, gateway.Message{Data: []byte{1}, Droppable: true})
+			if outcome != tt.outcome || !errors.Is(err, tt.want) || len(s.times) != 1 || time.Since(start) != 0 {
+				t.Errorf("%s: %v, %v after %d calls and %v", tt.name, outcome, err, len(s.times), time.Since(start))
+			}
+		})
+	}
+}

@@ -106,7 +106,7 @@ func malformed(t *testing.T, r *relay) {
 		ship.wantDetach(tag, 0)
 	}
 	if !r.Base64 { // where text that is no control frame is a payload
-		for _, text := range []string{``, `null`, `[]`, `"ping"`, `ping`, `[{"t":"ping"}]`} {
+		for _, text := range []string{``, `null `, `[]`, `"ping"`, `ping!`, `[{"t":"ping"}]`} {
 			v, tag := b.watch(ship)
 			v.name = text
 			v.sendText(text)

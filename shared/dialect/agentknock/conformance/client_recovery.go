@@ -171,8 +171,10 @@ func recoveryPeers(t *testing.T, r *relay) {
 		}()
 		switch i % 5 {
 		case 1:
+			must(t, session.Opened(soon(t), i/5+1))
 			session.Drop()
 		case 3:
+			must(t, desk.Opened(soon(t), i/5+1))
 			desk.Drop()
 		}
 	}
@@ -184,6 +186,9 @@ func recoveryPeers(t *testing.T, r *relay) {
 		case <-deadline:
 			t.Fatal("not every exchange got through")
 		}
+	}
+	if session.Opens() <= len(all)/5 || desk.Opens() <= len(all)/5 {
+		t.Errorf("there were %d and %d connections", session.Opens(), desk.Opens())
 	}
 	t.Logf("%d exchanges over %d and %d connections", len(all), session.Opens(), desk.Opens())
 }

@@ -65,6 +65,10 @@ type Target struct {
 	MaxMessage int
 	// KnowsMethods says that what is no POST reaches the endpoints.
 	KnowsMethods bool
+	// Processes says that the frames of different connections are handled by different
+	// processes: what one of them was about to send may come after another one's word
+	// that ends it, as the specification allows.
+	Processes bool
 	// Skip names stories that do not hold for the target, with the reason.
 	Skip map[string]string
 

@@ -88,24 +88,22 @@ func (e *Refusal) Final() bool {
 	return e.Status < 500
 }
 
-// newRefusal reads the answer. What is no JSON object is kept in Body only.
+// newRefusal reads the answer. What is no error of the protocol is kept in Body only.
 func newRefusal(resp *http.Response, body []byte) *Refusal {
 	e := &Refusal{Status: resp.StatusCode, Header: resp.Header, Body: body}
-	m, err := members(body)
-	if err != nil {
-		return e
+	if m, err := members(body); err == nil {
+		r := reader{members: m}
+		e.Code, e.Text = r.text("error", true), r.text("message", true)
+		if m["retryable"] != nil {
+			e.Retryable = r.flag("retryable")
+		}
+		e.RetryAfter = r.milliseconds("retry_after_ms")
+		if r.fault != nil {
+			e.Code = ""
+		}
 	}
-	r := reader{members: m}
-	e.Code, e.Text = r.text("error", true), r.text("message", true)
-	if m["retryable"] != nil {
-		e.Retryable = r.flag("retryable")
-	}
-	e.RetryAfter = r.milliseconds("retry_after_ms")
 	if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && e.RetryAfter == 0 {
 		e.RetryAfter = time.Duration(s) * time.Second
-	}
-	if r.fault != nil {
-		e.Code = ""
 	}
 	return e
 }

@@ -1,0 +1,48 @@
+//go:build aws
+
+package wiring_test
+
+import (
+	"net/http"
+	"testing"
+
+	"blindpost/shared/dialect/aelos"
+	"blindpost/shared/dialect/aelos/conformance"
+)
+
+// The conformance suite of the Aelos dialect against the functions, by way of what
+// API Gateway is: payloads are base64 in text frames, there are no close codes, and
+// nobody pings.
+func TestAelosConformance(t *testing.T) {
+	runAelos(t, false)
+}
+
+// The same with a front in between that carries binary messages.
+func TestAelosConformanceBinaryFront(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes as long as the other one")
+	}
+	runAelos(t, true)
+}
+
+func runAelos(t *testing.T, binary bool) {
+	conformance.Run(t, func(t *testing.T, o conformance.Settings) conformance.Target {
+		env := []string{"BLINDPOST_AELOS_SECRET_ARN=" + aelosARN, "BLINDPOST_AELOS_CLOCK_LEEWAY=0s"}
+		if o.Plenty {
+			for _, name := range []string{"CONNECTIONS_PER_IP", "AELOS_BOAT_FRAMES_PER_MINUTE", "AELOS_VIEWER_FRAMES_PER_MINUTE", "AELOS_COMMANDS_PER_MINUTE"} {
+				env = append(env, "BLINDPOST_"+name+"=0")
+			}
+		}
+		h := open(t, binary, false, env...)
+		return conformance.Target{
+			URL:    h.URL() + aelos.Path,
+			TLS:    h.Client().Transport.(*http.Transport).TLSClientConfig.Clone(),
+			Secret: []byte(aelosSecret),
+			Base64: !binary,
+			// The clean-up of one connection and the admission of the next run in
+			// different processes.
+			RepeatsStatus: true,
+			Log:           h.log.bytes,
+		}
+	})
+}
