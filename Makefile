@@ -33,9 +33,9 @@ race: ## the concurrent packages under the race detector
 
 SEEDS ?= 100000
 START ?= 1
-sim: ## SEEDS schedules from START on, or the one of SEED=n with its trace; TABLE=bolt over a file
+sim: ## SEEDS schedules from START on, or the one of SEED=n with its trace; TABLE=bolt over a file, TABLE=dynamo over a stand-in of DynamoDB
 	SEED=$(SEED) SEEDS=$(SEEDS) START=$(START) TABLE=$(TABLE) \
-	  $(GO) test ./shared/sim -run '^TestSimulation$$' -count=1 -timeout 0 -v
+	  $(GO) test $(if $(filter dynamo,$(TABLE)),-tags aws) ./shared/sim -run '^TestSimulation$$' -count=1 -timeout 0 -v
 
 chaos: ## real faults on the real binary, at most five minutes
 	$(GO) test ./shared/chaos -run '^TestChaos$$' -count=1 -timeout 10m -v -chaos
@@ -49,9 +49,10 @@ test-infra: ## the AWS stack: template tests, cdk-nag, synth offline, cfn-lint, 
 test-functions: ## the Skald conformance suite through the functions, over fakes of the AWS services
 	$(GO) test -tags aws -count=1 -timeout 20m ./functions/...
 
-test-dynamo: ## the storage suite against a stand-in of DynamoDB; needs cargo
+test-dynamo: ## the storage suite and the simulation against a stand-in of DynamoDB; needs cargo
 	./.ci/standins/dynamo install
 	./.ci/standins/dynamo run $(GO) test -tags aws -count=1 ./shared/table/dynamo/...
+	./.ci/standins/dynamo run $(GO) test -tags aws -count=1 -timeout 20m ./shared/sim -run OverDynamo -v
 
 deploy: ## to AWS; settings in ARGS='-c blindpost:edge=true', see infra/README.md
 	npx aws-cdk@2 deploy $(ARGS)

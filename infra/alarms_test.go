@@ -80,21 +80,28 @@ func TestWhoIsTold(t *testing.T) {
 	}
 }
 
+// alarmsOf counts the alarms, and the metrics that they look at.
+func alarmsOf(tm *template) (alarms, metrics int) {
+	for _, a := range tm.ofType("AWS::CloudWatch::Alarm") {
+		alarms++
+		if a.at("MetricName") != "" {
+			metrics++
+		}
+		for _, m := range list(a.value("Metrics")) {
+			if m != nil && m.(map[string]any)["MetricStat"] != nil {
+				metrics++
+			}
+		}
+	}
+	return alarms, metrics
+}
+
 // CloudWatch charges by metric, and the documentation counts on these numbers.
 func TestAlarmsAndDashboardByChoice(t *testing.T) {
 	for name, want := range map[string][3]int{"plain": {9, 10, 1}, "edge": {9, 10, 1}, "small": {0, 0, 0}, "domain": {9, 10, 0}, "no log": {14, 15, 1}, "binary": {10, 11, 1}, "everything": {15, 16, 1}} {
 		tm := synth(t, name, fronts[name]).template
-		got := [3]int{len(tm.ofType("AWS::CloudWatch::Alarm")), 0, len(tm.ofType("AWS::CloudWatch::Dashboard"))}
-		for _, a := range tm.ofType("AWS::CloudWatch::Alarm") {
-			if a.at("MetricName") != "" {
-				got[1]++
-			}
-			for _, m := range list(a.value("Metrics")) {
-				if m != nil && m.(map[string]any)["MetricStat"] != nil {
-					got[1]++
-				}
-			}
-		}
+		alarms, metrics := alarmsOf(tm)
+		got := [3]int{alarms, metrics, len(tm.ofType("AWS::CloudWatch::Dashboard"))}
 		if got != want {
 			t.Errorf("%s has %d alarms on %d metrics and %d dashboards, want %v", name, got[0], got[1], got[2], want)
 		}

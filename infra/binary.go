@@ -91,6 +91,9 @@ func (r *relay) newBinaryFront(image string) {
 	balancerGroup.AddIngressRule(awsec2.Peer_AnyIpv4(), tcp(clientPort), str("clients"), nil)
 	balancerGroup.AddIngressRule(awsec2.Peer_AnyIpv4(), tcp(callbackPort), str("functions, which show a secret"), nil)
 	for _, port := range []float64{taskClientPort, taskCallbackPort} {
+		// A rule that names a group stands beside its own, and one that has no rule of its
+		// own lets everything out: hence the first, which names addresses.
+		balancerGroup.AddEgressRule(awsec2.Peer_Ipv4(str(binaryNetwork)), tcp(port), str("the task"), nil)
 		balancerGroup.AddEgressRule(taskGroup, tcp(port), str("the task"), nil)
 		taskGroup.AddIngressRule(balancerGroup, tcp(port), str("the load balancer"), nil)
 	}

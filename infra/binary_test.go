@@ -205,6 +205,9 @@ func TestBinaryNetwork(t *testing.T) {
 	var rules []string
 	for _, id := range []string{"BinaryBalancerGroup", "BinaryTaskGroup"} {
 		group := tm.get(t, id, "AWS::EC2::SecurityGroup")
+		if group.value("SecurityGroupEgress") == nil {
+			t.Errorf("%s lets everything out: that is what EC2 makes of no rule", id)
+		}
 		for direction, word := range map[string]string{"SecurityGroupIngress": " from ", "SecurityGroupEgress": " to "} {
 			for _, v := range list(group.value(direction)) {
 				if v == nil {
@@ -224,6 +227,7 @@ func TestBinaryNetwork(t *testing.T) {
 	}
 	same(t, "rules", rules, []string{
 		"BinaryBalancerGroup from 0.0.0.0/0 tcp 443-443", "BinaryBalancerGroup from 0.0.0.0/0 tcp 8443-8443",
+		"BinaryBalancerGroup to 10.91.0.0/24 tcp 8080-8080", "BinaryBalancerGroup to 10.91.0.0/24 tcp 8081-8081",
 		"BinaryBalancerGroup to BinaryTaskGroup tcp 8080-8080", "BinaryBalancerGroup to BinaryTaskGroup tcp 8081-8081",
 		"BinaryTaskGroup from BinaryBalancerGroup tcp 8080-8080", "BinaryTaskGroup from BinaryBalancerGroup tcp 8081-8081",
 		"BinaryTaskGroup to 0.0.0.0/0 tcp 443-443",

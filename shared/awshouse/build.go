@@ -11,11 +11,12 @@ import (
 // below functions/.
 var Names = map[string]string{"Connect": "connect", "Message": "message", "Disconnect": "disconnect", "Sweeper": "sweeper"}
 
-// Build compiles the four functions for this machine into dir, as they are compiled for
-// AWS: dir/connect/bootstrap and so on.
-func Build(root, dir string) error {
+// Build compiles the four functions into dir, as they are compiled for AWS:
+// dir/connect/bootstrap and so on. They are for this machine, if env does not say
+// otherwise.
+func Build(root, dir string, env ...string) error {
 	for _, name := range Names {
-		if err := compile(root, filepath.Join(dir, name, "bootstrap"), "./functions/"+name); err != nil {
+		if err := compile(root, filepath.Join(dir, name, "bootstrap"), "./functions/"+name, env...); err != nil {
 			return err
 		}
 	}

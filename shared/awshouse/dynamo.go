@@ -65,7 +65,7 @@ type tableProxy struct {
 	proxy *httputil.ReverseProxy
 
 	mu    sync.Mutex
-	fault func(operation string) TableFault
+	fault func(operation string, body []byte) TableFault
 }
 
 // TableFault is what goes wrong with one request to the table.
@@ -104,8 +104,13 @@ func (p *tableProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Unlock()
 	kind := TableSound
 	if fault != nil {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-		kind = fault(operation)
+		kind = fault(operation, body)
 	}
 	switch kind {
 	case TableThrottled:
@@ -125,7 +130,7 @@ func (d *deaf) Header() http.Header         { return d.header }
 func (d *deaf) Write(b []byte) (int, error) { return len(b), nil }
 func (d *deaf) WriteHeader(int)             {}
 
-func (p *tableProxy) fail(f func(operation string) TableFault) {
+func (p *tableProxy) fail(f func(operation string, body []byte) TableFault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fault = f

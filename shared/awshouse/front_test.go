@@ -28,13 +28,13 @@ import (
 // front is a house with `blindpost serve --lambda` in front of it.
 type front struct {
 	*awshouse.House
-	t        *testing.T
-	address  string
-	callback string // where the front itself listens
-	roots    *x509.CertPool
-	log      *book
-	args     []string
-	cmd      *exec.Cmd
+	t       *testing.T
+	address string
+	roots   *x509.CertPool
+	log     *book
+	args    []string
+	cmd     *exec.Cmd
+	next    string // callback address of another front
 }
 
 // plan says what a test needs to be different.
@@ -50,18 +50,18 @@ type plan struct {
 
 func open(t *testing.T, p plan) *front {
 	t.Helper()
-	f := &front{t: t, address: freeAddress(t), callback: freeAddress(t), log: &book{}}
+	f := &front{t: t, address: freeAddress(t), log: &book{}, next: freeAddress(t)}
 	cert, key, roots := certificate(t)
 	f.roots = roots
-	dir := t.TempDir()
+	dir, callback := t.TempDir(), freeAddress(t)
 	secret := filepath.Join(dir, "callback-secret")
-	url := "http://" + f.callback
+	url := "http://" + callback
 	if p.through != nil {
 		url = p.through(t, url)
 	}
 	o := p.house
 	o.Dynamo, o.Binaries, o.Log = standin, binaries, f.log
-	o.Fronts, o.SecretFile = url, secret
+	o.Fronts, o.SecretFile = url+",http://"+f.next, secret
 	house, err := awshouse.Open(o)
 	if err != nil {
 		t.Fatal(err)
@@ -71,10 +71,13 @@ func open(t *testing.T, p plan) *front {
 	f.args = append([]string{
 		"serve", "--lambda", house.Lambda.URL, "--listen", f.address, "--data-dir", dir, "--metrics-listen", "off",
 		"--shutdown-spread", "0s", "--log-level", "debug", "--tls-cert", cert, "--tls-key", key,
-		"--callback-listen", f.callback, "--callback-url", url,
+		"--callback-listen", callback, "--callback-url", url, "--callback-secret-file", secret,
 	}, p.args...)
 	if p.ingress {
 		f.args = append(f.args, "--lambda-ingress", house.IngressURL)
+	}
+	if err := os.WriteFile(secret, []byte("the-secret-of-the-fronts-and-the-functions\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	f.start()
 	t.Cleanup(func() { f.end(os.Interrupt) })
@@ -86,6 +89,17 @@ func open(t *testing.T, p plan) *front {
 		}
 	})
 	return f
+}
+
+// another starts one more front of the same house.
+func (f *front) another() *front {
+	f.t.Helper()
+	g := *f
+	g.address = freeAddress(f.t)
+	g.args = append(append([]string(nil), f.args...),
+		"--listen", g.address, "--callback-listen", f.next, "--callback-url", "http://"+f.next) // the last one counts
+	g.start()
+	return &g
 }
 
 func (f *front) start() {
@@ -110,6 +124,9 @@ func (f *front) start() {
 func (f *front) end(sig os.Signal) {
 	f.t.Helper()
 	_ = f.cmd.Process.Signal(sig)
+	if f.cmd.ProcessState != nil {
+		return // it has ended before
+	}
 	if err := f.cmd.Wait(); sig == os.Interrupt && err != nil {
 		f.t.Errorf("the front did not end well: %v", err)
 	}

@@ -61,6 +61,9 @@ type House struct {
 	// Table is the name of the table.
 	Table string
 
+	// Environment is what the functions are told.
+	Environment []string
+
 	o       Options
 	table   *tableProxy
 	sns     *snsServer
@@ -107,9 +110,10 @@ func Open(o Options) (_ *House, err error) {
 		return nil, err
 	}
 	h.IngressURL = h.url + "/" + account + "/ingress.fifo"
+	h.Environment = h.environment(tableURL)
 	for name, folder := range Names {
 		h.Lambda.Add(FunctionSpec{
-			Name: name, Binary: filepath.Join(o.Binaries, folder, "bootstrap"), Env: h.environment(tableURL),
+			Name: name, Binary: filepath.Join(o.Binaries, folder, "bootstrap"), Env: h.Environment,
 			Timeout: timeouts[name], Processes: o.Processes,
 		})
 	}
@@ -163,8 +167,9 @@ func (h *House) Close() {
 	}
 }
 
-// FailTable has requests to the table go wrong as f says; nil ends that.
-func (h *House) FailTable(f func(operation string) TableFault) { h.table.fail(f) }
+// FailTable has requests to the table go wrong as f says, which gets the operation and
+// the request; nil ends that.
+func (h *House) FailTable(f func(operation string, request []byte) TableFault) { h.table.fail(f) }
 
 // FailQueues has the queues answer with 503 where f is true; nil ends that.
 func (h *House) FailQueues(f func(action string) bool) {

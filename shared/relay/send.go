@@ -197,6 +197,9 @@ func (r *Relay) sendLive(ctx context.Context, l *Letter) (Result, error) {
 		if err != nil || res != "" {
 			return res, err
 		}
+		if m.alreadyStored(l) != nil {
+			return Queued, nil // it waits its turn, or has had it
+		}
 		if m.Conn == "" || r.front.Gone(m.Conn) {
 			return PeerOffline, nil
 		}

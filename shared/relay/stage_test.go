@@ -226,6 +226,8 @@ type front struct {
 	outcome gateway.Outcome
 	// before is called before a post; it may take time, or fail.
 	before func(id gateway.Conn) error
+	// lookAgain has a post find out that the connection was closed meanwhile.
+	lookAgain bool
 }
 
 // line is one connection.
@@ -252,6 +254,9 @@ func (f *front) Post(_ context.Context, id gateway.Conn, m gateway.Message) (gat
 	if f.before != nil {
 		if err := f.before(id); err != nil {
 			return 0, err
+		}
+		if f.lookAgain && l.closed {
+			return 0, gateway.ErrGone
 		}
 	}
 	frame := new(skaldpb.RelayFrame)

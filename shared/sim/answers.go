@@ -127,7 +127,7 @@ func (s *sim) checkEnd(t *task) {
 	if t.refused || t.closedOwn {
 		return
 	}
-	if m.live && (t.posted || t.queued || t.offline) || !m.live && (t.stored || len(m.entries) > 0) {
+	if m.live && (t.posted || m.queued || t.offline) || !m.live && (t.stored || len(m.entries) > 0) {
 		m.accepted = true
 		return
 	}

@@ -119,6 +119,10 @@ func (s *sim) checkQuiet() {
 			continue
 		}
 		k := s.socks[m.conn]
+		if k != nil && k.closed && s.plan.mode == functions && !s.setBack {
+			s.violate(propPresence, "%v counts as connected by %v, which the front has closed", p, k)
+			return
+		}
 		if k == nil || k.closed || !k.attached {
 			continue
 		}

@@ -28,7 +28,9 @@ func (s *sim) entryPut(t *task, l *lane, o *table.Op) {
 	e := &entry{lane: l, seq: seq, put: s.steps, msg: s.findMessage(data), conn: gateway.Conn(o.Set["c"].Str()), expires: table.RoundExpires(o.Expires)}
 	l.entries[seq] = e
 	if e.conn != "" {
-		t.queued = t.queued || (t.ev != nil && e.msg == t.ev.msg)
+		if e.msg != nil && t.ev != nil && e.msg == t.ev.msg {
+			t.queued, e.msg.queued = true, true
+		}
 		if e.conn != m.conn {
 			s.violate(propPresence, "%v has bound a frame to %s, but %v is connected by %q", t, e.conn, l.peer, m.conn)
 		}

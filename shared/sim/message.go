@@ -31,6 +31,7 @@ type message struct {
 	// entries are its places in mailboxes: more than one if a front has delivered
 	// the frame again.
 	entries  []*entry
+	queued   bool // a live one has waited in a mailbox
 	received bool
 	// lost says that a front without confirmation has taken it for a peer that
 	// was no more. That is the limit of such a front, not a fault of the relay.

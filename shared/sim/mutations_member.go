@@ -73,16 +73,6 @@ func presenceMutations() []Mutation {
 			}),
 		},
 		{
-			Name: "half-left",
-			What: "whoever finds a member offline already takes it for history",
-			table: onWrite(func(o table.Op) (table.Op, bool) {
-				if isLeave(o) {
-					o = unset(o, "left")
-				}
-				return o, true
-			}),
-		},
-		{
 			Name: "no-look",
 			What: "nobody looks for connections whose end was not reported",
 			table: onWrite(func(o table.Op) (table.Op, bool) {

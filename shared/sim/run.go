@@ -14,6 +14,8 @@ import (
 type Options struct {
 	// Start is the first seed, Seeds how many there are.
 	Start, Seeds uint64
+	// FunctionsOnly leaves out the schedules of the single binary.
+	FunctionsOnly bool
 	Store        Store
 	// Workers run schedules side by side; 0 means one for each processor.
 	Workers int
@@ -50,6 +52,9 @@ func Run(t *testing.T, o Options) Report {
 				n := next.Add(1) - 1
 				if n >= o.Seeds {
 					return
+				}
+				if o.FunctionsOnly && drawPlan(o.Start+n).mode != functions {
+					continue
 				}
 				s := one(t, o.Start+n, &o, nil)
 				mu.Lock()

@@ -231,7 +231,10 @@ func (s *sim) releaseTask(t *task) {
 	t.release <- v
 	if v == doAndFail {
 		s.pause()
-		s.blame(t)
+		s.mishaps++
+		if !again {
+			s.blame(t)
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 // The schedules to run come from the environment, since `make sim` sets them:
 // SEED=n runs one and prints what happens in it, START and SEEDS run many,
-// TABLE=bolt runs them over the database file.
+// TABLE=bolt runs them over the database file, TABLE=dynamo over DynamoDB.
 
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400) // the garbage of a schedule is small and short-lived
@@ -46,11 +46,21 @@ func boltStore() Store {
 	}
 }
 
-func chosenStore() Store {
-	if os.Getenv("TABLE") == "bolt" {
+// dynamoStore is there with the build tag aws; see dynamo_test.go.
+var dynamoStore func(t *testing.T) Store
+
+func chosenStore(t *testing.T) Store {
+	switch name := os.Getenv("TABLE"); {
+	case name == "bolt":
 		return boltStore()
+	case name == "dynamo" && dynamoStore != nil:
+		return dynamoStore(t)
+	case name == "" || name == "mem":
+		return Mem()
+	default:
+		t.Fatalf("there is no table %q here (dynamo needs -tags aws)", name)
+		return Store{}
 	}
-	return Mem()
 }
 
 // wantAllHold runs schedules and shows the first that fails.
@@ -67,7 +77,7 @@ func wantAllHold(t *testing.T, o Options) {
 }
 
 func TestSimulation(t *testing.T) {
-	o := Options{Start: env("START", 1), Seeds: env("SEEDS", 2000/slowdown), Store: chosenStore()}
+	o := Options{Start: env("START", 1), Seeds: env("SEEDS", 2000/slowdown), Store: chosenStore(t)}
 	if seed := env("SEED", 0); seed != 0 {
 		lines, f := Replay(t, seed, o)
 		t.Logf("seed %d\n%s", seed, strings.Join(lines, "\n"))

@@ -19,7 +19,7 @@ func TestSurvey(t *testing.T) {
 	if os.Getenv("SURVEY") == "" {
 		t.Skip("set SURVEY=1")
 	}
-	o := Options{Start: env("START", 1), Seeds: env("SEEDS", 2000), Store: chosenStore()}
+	o := Options{Start: env("START", 1), Seeds: env("SEEDS", 2000), Store: chosenStore(t)}
 	type kind struct {
 		n    int
 		best *Failure

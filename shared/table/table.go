@@ -15,6 +15,28 @@
 //     whether or not it has been removed physically. The clock is injected.
 //   - What is passed in is not kept or changed by the table, what is handed out
 //     belongs to the caller.
+//
+// # When the answer to a write is lost
+//
+// ErrCondition, ErrBusy, ErrTooLarge and ErrInvalid say that nothing was written. Any
+// other error of Write or Transact leaves it uncertain: all of it was done, or
+// nothing, or it may still be done a moment later (a request that was on its way when
+// the connection broke, a context that ended, a process that died). The table does
+// not try again by itself what it cannot recognise as done, and the item as it was
+// before is lost with the answer. So for its caller an uncertain write is what a
+// crash at that point would be, and whoever comes next, in the same process or
+// another, must be able to meet the write, done or not:
+//
+//   - It is written so that once more is harmless (a Put of a fixed content, a
+//     Delete, an attribute set to a fixed value), or
+//   - it leaves a trace by which its author knows it again (the id of the frame that
+//     was stored, the connection that has joined, was taken offline or has consumed a
+//     token), and a failed condition is read as "somebody else" only after a look for
+//     that trace, or
+//   - it is a count of which one too many does no harm.
+//
+// What was to follow the write is still to be done when it is met: a caller that finds
+// its write done goes on behind it, and does not take it for history.
 package table
 
 import (
@@ -169,7 +191,9 @@ type Op struct {
 	KeepForever bool
 }
 
-// Errors. Implementations return errors that match them with errors.Is.
+// Errors. Implementations return errors that match them with errors.Is. Of a write
+// that ended with another error nobody knows whether it was done; see the package
+// documentation.
 var (
 	// ErrNotFound is the answer of Get for an absent item.
 	ErrNotFound = errors.New("item not found")
@@ -224,7 +248,7 @@ type Page struct {
 }
 
 // Table is the contract. All methods are safe for concurrent use. A context
-// that ends while a write is under way may leave it done or not done.
+// that ends while a write is under way leaves it uncertain.
 type Table interface {
 	// Get reads one item, or ErrNotFound.
 	Get(ctx context.Context, k Key) (Item, error)

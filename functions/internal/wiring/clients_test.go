@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,13 +41,14 @@ func TestHTTPClient(t *testing.T) {
 	}
 }
 
-// wire looks at the bodies of the requests and answers none.
+// wire looks at the bodies of the requests and refuses each for good, so that nobody
+// tries again.
 type wire struct {
 	sent  int
 	hasty int // bodies that net/http may ask to write themselves
 }
 
-var errWire = errors.New("no answer today")
+var errOnPurpose = errors.New("failed on purpose")
 
 func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
@@ -55,7 +57,10 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 			w.hasty++
 		}
 	}
-	return nil, errWire
+	return &http.Response{
+		StatusCode: http.StatusForbidden, Header: http.Header{"X-Amzn-Errortype": {"AccessDeniedException"}},
+		Body: io.NopCloser(strings.NewReader("{}")), Request: r,
+	}, nil
 }
 
 // All adapters hear the answers of AWS out (see awshttp.Patient), whoever made
@@ -66,10 +71,9 @@ func TestAdaptersArePatient(t *testing.T) {
 		Region: "eu-central-1", HTTPClient: w, Retryer: func() aws.Retryer { return aws.NopRetryer{} },
 		Credentials: credentials.NewStaticCredentialsProvider("id", "key", ""),
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // dynamo and apigw try again
-	defer cancel()
+	ctx := t.Context()
 	queues := func(context.Context) (sqs.API, error) { return awssqs.NewFromConfig(cfg), nil }
-	front := apigw.NewFront(apigw.FrontOptions{RetryFor: time.Millisecond, Client: func(context.Context, string) (apigw.API, error) {
+	front := apigw.NewFront(apigw.FrontOptions{Client: func(context.Context, string) (apigw.API, error) {
 		return apigatewaymanagementapi.NewFromConfig(cfg, func(o *apigatewaymanagementapi.Options) {
 			o.BaseEndpoint = aws.String("https://api.example/prod")
 		}), nil
@@ -92,8 +96,8 @@ func TestAdaptersArePatient(t *testing.T) {
 		"sqs consumer": func() error {
 			c := sqs.NewConsumer(queues, sqs.ConsumerOptions{QueueURL: "https://sqs.example/q"})
 			c.Consume(ctx, events.SQSEvent{Records: []events.SQSMessage{{MessageId: "m", ReceiptHandle: "r"}}},
-				func(context.Context, sqs.Message) error { return errWire })
-			return errWire
+				func(context.Context, sqs.Message) error { return errOnPurpose })
+			return errOnPurpose
 		},
 		"apigw": func() error {
 			_, err := front.Post(ctx, conn, gateway.Message{Data: []byte("x")})

@@ -75,8 +75,8 @@ func (d *Dialect) boatControl(ctx context.Context, c *relay.Conn, r *roster, dat
 
 // hs2 routes the answer of a handshake to the viewer that its tag names.
 func (d *Dialect) hs2(ctx context.Context, r *roster, m control) error {
-	t, err := parseTag(m.vs)
-	if err != nil {
+	t, ok := parseTag(m.vs)
+	if !ok {
 		d.drop(dropUndecodable)
 		return nil
 	}
@@ -85,7 +85,7 @@ func (d *Dialect) hs2(ctx context.Context, r *roster, m control) error {
 		d.drop(dropNotFound)
 		return nil
 	}
-	err = d.post(ctx, v.Conn, hs2Frame{T: typeHs2, VS: m.vs, E: m.e, S: m.s})
+	err := d.post(ctx, v.Conn, hs2Frame{T: typeHs2, VS: m.vs, E: m.e, S: m.s})
 	if errors.Is(err, gateway.ErrGone) {
 		return d.viewerLost(ctx, r, v)
 	}

@@ -44,8 +44,8 @@ func TestDyingWhileAViewerComes(t *testing.T) {
 						if died = err != nil; died && !errors.Is(err, errDied) {
 							t.Fatal(err)
 						}
-						switch {
-						case after == "again":
+						switch after {
+						case "again":
 							l.deliver(e)
 							got := l.got()
 							if len(got) < 2 || got[0] != welcome2 || got[len(got)-1] != online {
@@ -54,7 +54,7 @@ func TestDyingWhileAViewerComes(t *testing.T) {
 							if r := w.roster("org", "boat"); len(r.Viewers) != 2 {
 								t.Errorf("%d viewers are attached", len(r.Viewers))
 							}
-						case after == "disconnect":
+						case "disconnect":
 							l.hangUp()
 							if r := w.roster("org", "boat"); len(r.Viewers) != 1 {
 								t.Errorf("%d viewers are attached", len(r.Viewers))

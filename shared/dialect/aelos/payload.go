@@ -28,31 +28,30 @@ type tag [tagSize]byte
 
 func (t tag) String() string { return hex.EncodeToString(t[:]) }
 
-var errTag = errors.New("tag is not eight lowercase hex digits")
-
 // MarshalText and UnmarshalText are for the roster.
 func (t tag) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-func (t *tag) UnmarshalText(b []byte) (err error) {
-	*t, err = parseTag(string(b))
-	return err
+func (t *tag) UnmarshalText(b []byte) error {
+	v, ok := parseTag(string(b))
+	if !ok {
+		return errors.New("tag is not eight lowercase hex digits")
+	}
+	*t = v
+	return nil
 }
 
-// parseTag reads the form that tags have in JSON.
-func parseTag(s string) (tag, error) {
-	var t tag
+// parseTag reads the form that tags have in JSON: eight lowercase hex digits.
+func parseTag(s string) (t tag, ok bool) {
 	if len(s) != 2*tagSize {
-		return t, errTag
+		return tag{}, false
 	}
 	for i := range len(s) {
 		if c := s[i]; !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f') {
-			return t, errTag
+			return tag{}, false
 		}
 	}
-	if _, err := hex.Decode(t[:], []byte(s)); err != nil {
-		return tag{}, errTag
-	}
-	return t, nil
+	_, err := hex.Decode(t[:], []byte(s))
+	return t, err == nil
 }
 
 // Kinds of frames, as they are counted.

@@ -33,11 +33,11 @@ func TestKinds(t *testing.T) {
 }
 
 func TestTags(t *testing.T) {
-	if got, err := parseTag("00ff10ab"); err != nil || got != (tag{0, 0xff, 0x10, 0xab}) || got.String() != "00ff10ab" {
-		t.Errorf("%v, %v", got, err)
+	if got, ok := parseTag("00ff10ab"); !ok || got != (tag{0, 0xff, 0x10, 0xab}) || got.String() != "00ff10ab" {
+		t.Errorf("%v, %v", got, ok)
 	}
 	for _, bad := range []string{"", "00ff10a", "00ff10abc", "00FF10AB", "00ff10ag", "0x00ff10", "        ", "00ff\x0010a"} {
-		if got, err := parseTag(bad); err == nil {
+		if got, ok := parseTag(bad); ok {
 			t.Errorf("%q is %v", bad, got)
 		}
 	}

@@ -17,6 +17,9 @@ import (
 // largest.
 const maxBody = 64 << 10
 
+// maxRest bounds what is read and thrown away of a body that was refused.
+const maxRest = 1 << 20
+
 // answer is what an endpoint answers: a JSON object, or an error.
 type answer struct {
 	status int
@@ -82,6 +85,9 @@ func (d *Dialect) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		b = []byte("{}")
 	}
+	// A client that is still sending would not read the answer, and be cut off by the
+	// end of the connection. Whoever sends more than that is.
+	_, _ = io.CopyN(io.Discard, r.Body, maxRest)
 	h := w.Header()
 	for name, values := range a.header {
 		h[name] = values

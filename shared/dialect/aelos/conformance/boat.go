@@ -43,6 +43,7 @@ func (b *boat) hello(name string, proto int, role string, c wire.Claims, lines .
 		l = lines[0]
 	}
 	p := b.r.stranger(b.t, name, l)
+	p.role.Store(role)
 	p.send(wire.Hello{Proto: proto, Role: role, Token: b.mint(c)})
 	return p
 }

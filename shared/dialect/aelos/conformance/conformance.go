@@ -62,6 +62,9 @@ type Target struct {
 	Restart func(t *testing.T)
 	// Kill is Restart for a relay that gets no chance to say goodbye.
 	Kill func(t *testing.T)
+	// Mute, if not nil, keeps the front from telling the relay that a connection has
+	// ended, from now on.
+	Mute func()
 	// Log, if not nil, returns what the relay has logged so far. It is searched
 	// for tokens and payload when the suite has finished.
 	Log func() []byte
@@ -82,7 +85,7 @@ type story struct {
 var roomy = Settings{Plenty: true}
 
 // brisk makes the times of the liveness sweep short enough to wait for.
-var brisk = Settings{Plenty: true, PingInterval: 200 * time.Millisecond, IdleTimeout: 1500 * time.Millisecond}
+var brisk = Settings{Plenty: true, PingInterval: 200 * time.Millisecond, IdleTimeout: 3 * time.Second}
 
 // Run runs the suite. open starts a relay with empty data and stops it with
 // t.Cleanup.
@@ -145,6 +148,13 @@ func droppable(t Target) string {
 func restart(t Target) string {
 	if t.Restart == nil {
 		return "a way to restart the relay"
+	}
+	return ""
+}
+
+func mute(t Target) string {
+	if t.Mute == nil {
+		return "a way to end a connection without telling"
 	}
 	return ""
 }

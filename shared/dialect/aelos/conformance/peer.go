@@ -33,6 +33,8 @@ type peer struct {
 
 	online *bool // the last boat-status; only the reader's
 
+	role atomic.Value // string, since it has said hello
+
 	mu    sync.Mutex
 	inbox []event
 	news  chan struct{} // has a token when inbox has grown
@@ -78,7 +80,13 @@ func (p *peer) read() {
 		m, err := p.line.Receive(context.Background())
 		e := event{message: m, end: err}
 		if err == nil && m.Text {
-			e.control, e.fault = wire.ParseControl(m.Data)
+			if e.control, e.fault = wire.ParseControl(m.Data); e.fault == nil && !p.mayHear(e.control) {
+				e.fault = errors.New("this frame is not for such a peer")
+			}
+		}
+		if _, ok := e.control.(wire.Ping); ok && e.fault == nil {
+			_ = p.post(wire.Message{Text: true, Data: wire.Encode(wire.Pong{})})
+			continue // a relay may ask; none has to
 		}
 		if status, ok := e.control.(wire.BoatStatus); ok && p.r.RepeatsStatus {
 			if p.online != nil && *p.online == status.Online {
@@ -97,6 +105,22 @@ func (p *peer) read() {
 			return
 		}
 	}
+}
+
+// mayHear is the last two columns of the table of who may send what.
+func (p *peer) mayHear(c wire.Control) bool {
+	role := p.role.Load()
+	switch c.(type) {
+	case wire.Error:
+		return true
+	case wire.Welcome, wire.Ping, wire.Pong:
+		return role != nil
+	case wire.Viewers, wire.Hs1:
+		return role == "boat"
+	case wire.BoatStatus, wire.Hs2, wire.Result:
+		return role == "viewer"
+	}
+	return false
 }
 
 var errNothing = errors.New("nothing came")

@@ -104,6 +104,7 @@ func section2Race(t *testing.T, r *relay) {
 	var wg sync.WaitGroup
 	for _, p := range all {
 		token := b.mint(wire.ViewerClaims(b.org, "one of twenty", b.id, inAnHour()))
+		p.role.Store("viewer")
 		hello := wire.Message{Text: true, Data: wire.Encode(wire.Hello{Proto: 2, Role: "viewer", Token: token})}
 		wg.Go(func() {
 			if err := p.post(hello); err != nil {
@@ -147,6 +148,11 @@ func section2Sweep(t *testing.T, r *relay) {
 	deaf := b.viewer(line{deaf: true})
 	deaf.wantStatus(true)
 	tag := ship.wantAttach(2)
+	other := r.boat(t)
+	other.dialAlone(line{deaf: true})
+	watching := other.viewer()
+	watching.wantStatus(true)
+
 	ship.wantDetach(tag, 1)
 	if took := time.Since(began); took < brisk.IdleTimeout*9/10 {
 		t.Errorf("gone after %v", took)
@@ -159,10 +165,6 @@ func section2Sweep(t *testing.T, r *relay) {
 		}
 	}
 	quiet.wantNothing()
-	other := r.boat(t)
-	other.dialAlone(line{deaf: true})
-	watching := other.viewer()
-	watching.wantStatus(true)
 	watching.wantStatus(false)
 	watching.wantNothing()
 }

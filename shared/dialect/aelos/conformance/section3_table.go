@@ -16,9 +16,8 @@ type leg struct {
 	takes map[string]bool
 }
 
-// The first two columns of the table of who may send what. What the relay sends
-// is checked with every frame that it sends: the peers of the suite know only what
-// is for them.
+// The first two columns of the table of who may send what. The other two are
+// checked with every frame that the relay sends, see [peer.mayHear].
 var legs = []leg{
 	{"boat", map[string]bool{"hello": true, "hs2": true, "ping": true, "pong": true}},
 	{"viewer", map[string]bool{"hello": true, "hs1": true, "ping": true, "pong": true}},

@@ -8,10 +8,36 @@ import (
 )
 
 var section3Tags = []story{
+	{name: "Section3_TagsAreRandom", tell: tagsRandom},
 	{name: "Section3_Hs1IsGivenItsSendersTag", tell: tagsHs1},
 	{name: "Section3_Hs2GoesToViewersOfThisBoat", tell: tagsHs2},
 	{name: "Section3_HandshakesPassUnchanged", tell: tagsBlobs},
 	{name: "Section3_Hs1WhileTheBoatIsAway", tell: tagsAway},
+}
+
+// Tags are four random bytes: none comes twice, and every bit is sometimes set and
+// sometimes not, which for 64 of them fails by chance once in 10^17 runs.
+func tagsRandom(t *testing.T, r *relay) {
+	seen := map[wire.Tag]bool{}
+	var ones, zeros wire.Tag
+	for range 8 {
+		b := r.boat(t)
+		ship := b.dialAlone()
+		for range maxViewers {
+			_, tag := b.watch(ship)
+			if seen[tag] {
+				t.Errorf("tag %s is given out twice", tag)
+			}
+			seen[tag] = true
+			for i, v := range tag {
+				ones[i] |= v
+				zeros[i] |= ^v
+			}
+		}
+	}
+	if full := (wire.Tag{0xff, 0xff, 0xff, 0xff}); ones != full || zeros != full {
+		t.Errorf("some bits of the tags are always the same: %s, %s", ones, zeros)
+	}
 }
 
 // Whatever a viewer writes into vs: the boat reads the tag that the relay gave

@@ -56,6 +56,7 @@ func (b *boat) crew(n int) *crew {
 		name := fmt.Sprint("app-", b.r.number())
 		token := b.mint(wire.ControllerClaims(b.org, name, b.id, inAnHour()))
 		w.peer = b.r.stranger(b.t, name, line{})
+		w.role.Store("viewer")
 		w.do(w.end.Hello(token))
 		wantEvent[wire.Welcomed](w.peer, w.end)
 		wantEvent[wire.BoatIs](w.peer, w.end)
@@ -74,6 +75,7 @@ func (b *boat) crew(n int) *crew {
 func (c *crew) embark() {
 	c.t.Helper()
 	c.ship = c.r.stranger(c.t, c.id, line{})
+	c.ship.role.Store("boat")
 	c.ship.do(c.helm.Hello(c.mint(wire.BoatClaims(c.org, c.id, inAnHour()))))
 	wantEvent[wire.Welcomed](c.ship, c.helm)
 	c.ship.do(wire.PingMessage())
@@ -224,6 +226,7 @@ func sessionWrongKeys(t *testing.T, r *relay) {
 	c := r.boat(t).crew(1)
 	stranger := wire.NewViewer(wire.ViewerConfig{Keys: newKeys(t), Boat: c.keys.Public, Random: rand.Reader})
 	p := c.r.stranger(t, "stranger", line{})
+	p.role.Store("viewer")
 	p.do(stranger.Hello(c.mint(wire.ViewerClaims(c.org, "stranger", c.id, inAnHour()))))
 	wantEvent[wire.Welcomed](p, stranger)
 	wantEvent[wire.BoatIs](p, stranger)

@@ -177,14 +177,14 @@ func tokensExpire(t *testing.T, r *relay) {
 	v.wantWelcome(2)
 	v.wantStatus(true)
 	tag := ship.wantAttach(1)
-	v.wantEnd()
-	ship.wantDetach(tag, 0)
-
 	o := r.boat(t)
 	brief := o.hello("boat", 2, "boat", wire.BoatClaims(o.org, o.id, time.Now().Add(life)))
 	brief.wantWelcome(2)
 	brief.settle()
 	watching, _ := o.watch(brief)
+
+	v.wantEnd()
+	ship.wantDetach(tag, 0)
 	brief.wantEnd()
 	watching.wantStatus(false)
 	watching.wantNothing()

@@ -11,6 +11,7 @@ var vanishing = []story{
 	{name: "Vanish_AViewerWithoutAFIN", tell: vanishViewer, own: &brisk, needs: pings},
 	{name: "Vanish_ABoatWithoutAFIN", tell: vanishBoat, own: &brisk, needs: pings},
 	{name: "Vanish_TheLastViewerFreesItsPlace", tell: vanishPlace, own: &brisk, needs: pings},
+	{name: "Vanish_AnEndThatIsNeverTold", tell: vanishUntold, own: &roomy, needs: mute},
 }
 
 var restarts = []story{
@@ -30,8 +31,8 @@ func vanishViewer(t *testing.T, r *relay) {
 	ship.wantNothing()
 }
 
-// The same for the boat; and it can come back meanwhile without its viewers
-// noticing.
+// The same for a boat: its viewers are told; unless it has come back meanwhile, then
+// they do not notice.
 func vanishBoat(t *testing.T, r *relay) {
 	b := r.boat(t)
 	wire1 := r.proxy(t)
@@ -41,17 +42,66 @@ func vanishBoat(t *testing.T, r *relay) {
 	back := b.dial()
 	back.wantRoster(tag)
 	v.wantNothing()
+	o := r.boat(t)
+	wire2 := r.proxy(t)
+	other := o.dialAlone(line{through: wire2})
+	w, _ := o.watch(other)
+	wire2.freeze()
+
 	// When the relay notices the old one, that is no news.
 	time.Sleep(brisk.IdleTimeout + brisk.PingInterval) // nobody is told: there is nothing to wait for
 	v.wantNothing()
 	back.wantNothing()
+	w.wantStatus(false)
+	w.wantNothing()
+}
 
-	wire2 := r.proxy(t)
-	again := b.dial(line{through: wire2})
-	again.wantRoster(tag)
-	wire2.freeze()
-	v.wantStatus(false)
+// Where the relay may never be told that a connection has ended: it finds out when
+// it has something to say to it, and then everybody is told as always.
+func vanishUntold(t *testing.T, r *relay) {
+	b, o := r.boat(t), r.boat(t)
+	ship, gone, tag := b.watched()
+	boat, v, _ := o.watched()
+	r.Mute()
+	gone.drop()
+	for deadline := time.Now().Add(patience); len(ship.roster) > 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("the boat is not told that its viewer has gone")
+		}
+		ship.sendPayload(tagged(wire.Snapshot, tag, 1, r.noise(60)))
+		ship.settle()
+	}
+	boat.drop()
+	for deadline := time.Now().Add(patience); ; {
+		if time.Now().After(deadline) {
+			t.Fatal("the viewer is not told that the boat has gone")
+		}
+		v.send(wire.Hs1{E: "anybody there"})
+		v.send(wire.Ping{})
+		refused, told, ponged := false, false, false
+		for !ponged {
+			e := v.frame("boat-offline, boat-status or pong")
+			switch c := e.control.(type) {
+			case wire.Pong:
+				ponged = true
+			case wire.Error:
+				refused = c.Code == wire.CodeBoatOffline
+			case wire.BoatStatus:
+				told = !c.Online
+			default:
+				v.instead("boat-offline, boat-status or pong", e)
+			}
+		}
+		if refused && !told {
+			v.wantStatus(false)
+		}
+		if refused {
+			break
+		}
+	}
 	v.wantNothing()
+	v.sendPayload(untagged(wire.Command, 1, r.noise(60)))
+	v.wantResult()
 }
 
 // Places of viewers that have vanished are free again.

@@ -314,11 +314,11 @@ func httpMethod(t *testing.T, r *relay) {
 func httpTooLarge(t *testing.T, r *relay) {
 	h := r.home(t)
 	for endpoint, body := range h.endpoints() {
-		large := body[:len(body)-1] + `,"more":"` + strings.Repeat("x", 240<<10) + `"}`
+		large := body[:len(body)-1] + `,"more":"` + strings.Repeat("x", 100<<10) + `"}`
 		if body == "{}" {
-			large = `{"more":"` + strings.Repeat("x", 240<<10) + `"}`
+			large = `{"more":"` + strings.Repeat("x", 100<<10) + `"}`
 		}
-		h.refusesCall("240 KiB", "POST", h.device.Path()+endpoint, h.device.Token, jsonType, large, http.StatusRequestEntityTooLarge)
+		h.refusesCall("100 KiB", "POST", h.device.Path()+endpoint, h.device.Token, jsonType, large, http.StatusRequestEntityTooLarge)
 	}
 }
 

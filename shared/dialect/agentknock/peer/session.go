@@ -61,6 +61,7 @@ type Exchange struct {
 	request    json.RawMessage // nil once the relay has it
 	delivered  bool
 	response   json.RawMessage
+	answered   bool            // and the relay has been told so
 	completion json.RawMessage // nil once the relay has it
 	completed  bool
 	err        error
@@ -86,6 +87,10 @@ func (s *Session) recover(c *Conn) {
 	s.mu.Lock()
 	var again []Frame
 	for _, x := range s.order {
+		if x.response != nil && x.err == nil && !x.completed {
+			// Nobody says whether the relay had the acknowledgement.
+			again = append(again, Frame{Type: Ack, ClientID: s.client.ID, RequestID: x.id, Kind: Response})
+		}
 		switch {
 		case x.err != nil || x.completed:
 		case x.completion != nil:
@@ -110,6 +115,9 @@ func (s *Session) hear(c *Conn, f Frame) {
 	s.mu.Unlock()
 	if ack {
 		_ = c.Send(context.Background(), Frame{Type: Ack, ClientID: f.ClientID, RequestID: f.RequestID, Kind: f.Kind})
+		s.mu.Lock()
+		s.exchanges[f.RequestID].answered = true // a completion may only come after the ack
+		s.mu.Unlock()
 	}
 	if f.Type == Error && f.Retryable {
 		s.retryAfter(f.RetryAfter)
@@ -196,7 +204,7 @@ func (x *Exchange) Delivered(ctx context.Context) error {
 func (x *Exchange) Response(ctx context.Context) (payload json.RawMessage, err error) {
 	err = x.until(ctx, "the response", func() bool {
 		payload = x.response
-		return payload != nil
+		return x.answered
 	})
 	return payload, err
 }
