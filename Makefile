@@ -7,7 +7,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 FUNCTIONS := connect message disconnect sweeper
 
-.PHONY: run demo test build functions race sim chaos chaos-short test-infra test-functions test-dynamo deploy fuzz bench bench-short cost cost-keep lint generate clean
+.PHONY: run demo test build functions race sim chaos chaos-short test-infra test-functions test-aws try-aws test-dynamo deploy fuzz bench bench-short cost cost-keep lint generate clean
 
 run: build ## start the relay on its embedded default
 	$(BIN) serve
@@ -48,6 +48,16 @@ test-infra: ## the AWS stack: template tests, cdk-nag, synth offline, cfn-lint, 
 
 test-functions: ## the Skald conformance suite through the functions, over fakes of the AWS services
 	$(GO) test -tags aws -count=1 -timeout 20m ./functions/...
+
+RIE := github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie@v0.0.0-20261030222936-bef5c4ba774d
+test-aws: ## the compiled functions behind `serve --lambda`, over stand-ins of AWS: the Skald suite, faults, order, cold start; needs cargo
+	./.ci/standins/dynamo install
+	@test -x .tools/aws-lambda-rie || GOBIN=$(CURDIR)/.tools $(GO) install $(RIE)
+	./.ci/standins/dynamo run $(GO) test -tags aws -count=1 -timeout 15m -parallel 4 ./shared/awshouse
+
+try-aws: build ## the functions and what is around them on this machine, for `bin/blindpost serve --lambda http://127.0.0.1:3001`; needs cargo
+	./.ci/standins/dynamo install
+	$(GO) run ./.ci/standins/aws
 
 test-dynamo: ## the storage suite and the simulation against a stand-in of DynamoDB; needs cargo
 	./.ci/standins/dynamo install

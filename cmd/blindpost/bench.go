@@ -42,6 +42,7 @@ func parseBench(args []string, out io.Writer) (benchSettings, error) {
 	f.IntVar(&d.MessageBytes, "message-bytes", d.MessageBytes, "`bytes` of ciphertext in a message")
 	f.IntVar(&d.Burst, "burst", d.Burst, "`messages` that one pair sends at a time while latency is measured")
 	f.IntVar(&d.Senders, "senders", d.Senders, "`agents` that write stored messages, each to one client")
+	f.IntVar(&d.Askers, "askers", d.Askers, "Agentknock `clients` that have an exchange open at a time, four with each device")
 	f.Usage = func() {}
 	switch err := f.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -66,6 +67,7 @@ func parseBench(args []string, out io.Writer) (benchSettings, error) {
 	})
 	s.cfg.Only = only
 	s.cfg.MessageBytes, s.cfg.Burst, s.cfg.Senders = d.MessageBytes, d.Burst, d.Senders
+	s.cfg.Askers = d.Askers
 	return s, s.cfg.Check()
 }
 
@@ -149,7 +151,7 @@ func printBenchJSON(w io.Writer, m benchMachine, s benchSettings, r bench.Report
 	object := map[string]any{
 		"version": m.Version, "go": m.Go, "os": m.OS, "arch": m.Arch, "cpus": m.CPUs, "date": m.Date,
 		"database_in_memory": m.InMemory, "short": s.short, "measure_s": s.cfg.Measure.Seconds(),
-		"message_bytes": s.cfg.MessageBytes, "burst": s.cfg.Burst, "senders": s.cfg.Senders,
+		"message_bytes": s.cfg.MessageBytes, "burst": s.cfg.Burst, "senders": s.cfg.Senders, "askers": s.cfg.Askers,
 	}
 	for k, v := range r {
 		object[string(k)] = v

@@ -75,7 +75,9 @@ func printBenchTable(w io.Writer, m benchMachine, c bench.Config, r bench.Report
 		"Live and stored messages have %d bytes of ciphertext. Latency is counted from when a\n"+
 		"message was due; they are due at random times, %d of one pair at once, at %.0f %% of the\n"+
 		"throughput, but at no more than %s/s. Who authenticates is an agent that the relay\n"+
-		"knows, with a handshake from the start; who idles is an agent in a namespace of its own.\n", c.MessageBytes, c.Burst, c.LatencyShare*100, commas(c.LatencyRate))
+		"knows, with a handshake from the start; who idles is an agent in a namespace of its own.\n"+
+		"An Agentknock exchange is three messages of that size, each stored, acknowledged,\n"+
+		"delivered, and acknowledged again.\n", c.MessageBytes, c.Burst, c.LatencyShare*100, commas(c.LatencyRate))
 	if m.InMemory {
 		fmt.Fprint(&b, "The database was in memory: what is called durable here is not. Use --dir.\n")
 	}

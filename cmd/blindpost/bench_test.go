@@ -234,14 +234,14 @@ func TestBenchRelayDiesWithItsParent(t *testing.T) {
 }
 
 func TestBenchFlags(t *testing.T) {
-	s, err := parseBench([]string{"--short", "--json", "--only", "live,stored", "--only", "idle-tls", "--measure", "1s", "--senders", "9",
+	s, err := parseBench([]string{"--short", "--json", "--only", "live,stored", "--only", "idle-tls", "--measure", "1s", "--senders", "9", "--askers", "8",
 		"--message-bytes", "100", "--burst", "2", "--dir", "d", "--profile", "p"}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := bench.Short()
 	want.Only, want.Measure, want.Senders, want.MessageBytes, want.Burst = []string{"live", "stored", "idle-tls"}, time.Second, 9, 100, 2
-	if !slices.Equal(s.cfg.Only, want.Only) || s.cfg.Measure != want.Measure || s.cfg.Warmup != want.Warmup || s.cfg.Senders != 9 ||
+	if !slices.Equal(s.cfg.Only, want.Only) || s.cfg.Measure != want.Measure || s.cfg.Warmup != want.Warmup || s.cfg.Senders != 9 || s.cfg.Askers != 8 ||
 		s.cfg.MessageBytes != 100 || s.cfg.Burst != 2 || !s.json || !s.short || s.dir != "d" || s.profile != "p" {
 		t.Errorf("got %+v", s)
 	}
@@ -249,7 +249,7 @@ func TestBenchFlags(t *testing.T) {
 		t.Errorf("without flags: %+v, %v", s, err)
 	}
 	for args, said := range map[string]string{
-		"--only life": `"life"`, "--senders 0": "senders", "--measure -1s": "time", "--bogus": "bogus", "more": `"more"`, "--message-bytes 3": "16 bytes",
+		"--only life": `"life"`, "--senders 0": "senders", "--askers 0": "asking clients", "--measure -1s": "time", "--bogus": "bogus", "more": `"more"`, "--message-bytes 3": "16 bytes",
 	} {
 		var errout bytes.Buffer
 		if status := runBench(t.Context(), env{stdout: io.Discard, stderr: &errout}, strings.Fields(args)); status != 2 || !strings.Contains(errout.String(), said) {

@@ -3,6 +3,7 @@
 package awshouse_test
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -20,6 +21,7 @@ import (
 // wire is between the functions and the front: it can answer in its stead.
 type wire struct {
 	proxy *httputil.ReverseProxy
+	stop  chan struct{}
 
 	mu    sync.Mutex
 	ids   []string // connections, in the order in which they were first called about
@@ -35,7 +37,7 @@ func newWire(t *testing.T, front string) *wire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &wire{proxy: &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(u) }}}
+	return &wire{stop: make(chan struct{}), proxy: &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(u) }}}
 }
 
 func (w *wire) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
@@ -60,7 +62,11 @@ func (w *wire) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	case status == hang:
 		w.calls.Add(1)
-		<-r.Context().Done()
+		_, _ = io.Copy(io.Discard, r.Body) // else the server does not see the caller hang up
+		select {
+		case <-r.Context().Done():
+		case <-w.stop:
+		}
 	default:
 		w.calls.Add(1)
 		rw.WriteHeader(status)
@@ -86,7 +92,7 @@ func openWired(t *testing.T, p plan) (*front, *wire) {
 		w = newWire(t, front)
 		s := httptest.NewServer(w)
 		t.Cleanup(func() {
-			w.set(nil)
+			close(w.stop)
 			s.CloseClientConnections()
 			s.Close()
 		})

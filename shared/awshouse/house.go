@@ -33,6 +33,8 @@ type Options struct {
 	SecretFile string
 	// Env are further settings of the functions.
 	Env []string
+	// LambdaAddress is where the Invoke API listens; default is any port.
+	LambdaAddress string
 	// Direct is without the ingress queue.
 	Direct bool
 	// Processes is how many there are of each function at most; default 12.
@@ -97,7 +99,7 @@ func Open(o Options) (_ *House, err error) {
 	if h.table, err = newTableProxy(o.Dynamo.URL); err != nil {
 		return nil, err
 	}
-	if h.Lambda, err = NewLambda(o.Log, !o.Awake); err != nil {
+	if h.Lambda, err = NewLambda(o.LambdaAddress, o.Log, !o.Awake); err != nil {
 		return nil, err
 	}
 	h.Jobs = h.Queues.Create(sqstest.Queue{Name: "jobs", Visibility: o.JobsVisibility, MaxReceive: o.JobsAttempts, Repeat: o.Repeat})
@@ -126,6 +128,9 @@ func Open(o Options) (_ *House, err error) {
 }
 
 func (o Options) withDefaults() Options {
+	if o.LambdaAddress == "" {
+		o.LambdaAddress = "127.0.0.1:0"
+	}
 	if o.Processes == 0 {
 		o.Processes = 12
 	}

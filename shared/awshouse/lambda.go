@@ -76,11 +76,11 @@ type Result struct {
 // ErrThrottled says that the function has no process free.
 var ErrThrottled = errors.New("function is throttled")
 
-// NewLambda starts a Lambda without functions. With freeze, a process stands still
-// between two calls. log gets what the processes write.
-func NewLambda(log io.Writer, freeze bool) (*Lambda, error) {
+// NewLambda starts a Lambda without functions at an address. With freeze, a process
+// stands still between two calls. log gets what the processes write.
+func NewLambda(address string, log io.Writer, freeze bool) (*Lambda, error) {
 	l := &Lambda{log: log, freeze: freeze, functions: map[string]*function{}, sandboxes: map[string]*sandbox{}}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("failed to listen: %w", err)
 	}

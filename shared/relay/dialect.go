@@ -79,6 +79,12 @@ type Confirmer interface {
 	Confirmed(ctx context.Context, c *Conn, marks []uint64) error
 }
 
+// Replacer is a Dialect that says with which code a connection is closed that a newer
+// one has replaced. Those of others are closed with [gateway.CloseReplaced].
+type Replacer interface {
+	ReplacedCode() gateway.CloseCode
+}
+
 // Recoverer is a Dialect that keeps what waits for its members itself, see
 // [Recovery]. Visit may read from the table while it calls; so the dialect only sends
 // jobs.

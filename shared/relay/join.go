@@ -97,7 +97,7 @@ func (r *Relay) Join(ctx context.Context, c *Conn, j Joining) (Joined, error) {
 		replaced = c.after // nor may the one before have been closed
 	}
 	if replaced != "" {
-		r.closeReplaced(ctx, replaced)
+		r.closeReplaced(ctx, c, replaced)
 	}
 	return out, nil
 }
@@ -113,8 +113,13 @@ func (c *Conn) joins(m *Member) {
 	c.left = false
 }
 
-func (r *Relay) closeReplaced(ctx context.Context, id gateway.Conn) {
-	err := r.front.Close(ctx, id, gateway.CloseReplaced, "replaced by a newer connection")
+// closeReplaced closes the connection that c has replaced.
+func (r *Relay) closeReplaced(ctx context.Context, c *Conn, id gateway.Conn) {
+	code := gateway.CloseReplaced
+	if d, ok := r.dialect(c.Dialect).(Replacer); ok {
+		code = d.ReplacedCode()
+	}
+	err := r.front.Close(ctx, id, code, "replaced by a newer connection")
 	if err != nil && !errors.Is(err, gateway.ErrGone) {
 		r.log.WarnContext(ctx, "failed to close a replaced connection", "conn", id, "error", err)
 	}

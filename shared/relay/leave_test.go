@@ -74,16 +74,21 @@ func TestLostConnectionThatIsReportedLater(t *testing.T) {
 }
 
 // The functions are not told of the end of a connection, and nobody writes to it:
-// the sweeper finds it within the half hour.
+// the sweeper finds it within half an hour, also later.
 func TestSweepFindsALostDisconnect(t *testing.T) {
 	s := begin(t, scattered)
 	agent, phone := s.home()
-	phone.over = true
-	for range 6 {
-		s.later(5 * time.Minute)
-		s.handled("a sweep", s.r.Sweep(context.Background()))
+	sweeps := func(n int) {
+		for range n {
+			s.later(5 * time.Minute)
+			s.handled("a sweep", s.r.Sweep(context.Background()))
+		}
+		s.runJobs()
 	}
-	s.runJobs()
+	sweeps(12)
+	wantPresence(t, agent, 1, online)
+	phone.over = true
+	sweeps(5)
 	wantPresence(t, agent, 1, online, offline)
 	if m := s.member(t, 1); m.Conn != "" {
 		t.Errorf("the phone still points to %s", m.Conn)

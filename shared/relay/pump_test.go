@@ -23,6 +23,10 @@ func (s *stage) pumpJobs() int {
 	return n
 }
 
+func pumpJob(l *line) queue.Job {
+	return queue.Job{Kind: "pump", Body: []byte(`{"c":"` + string(l.id) + `"}`)}
+}
+
 // A handler of a front that confirms nothing empties a long mailbox in parts, by
 // number, size and time, so that it ends before its time is up; jobs do the rest,
 // in order, and what is sent meanwhile waits its turn.

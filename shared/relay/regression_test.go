@@ -3,7 +3,6 @@ package relay_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -326,16 +325,4 @@ func TestFenceIsNotLowered(t *testing.T) {
 	old.over = true
 	s.says(newer, 0, "three")
 	wantHeard(t, agent, "one", "three")
-}
-
-// Random words decide which members share a lock: the same words, the same locks.
-func TestLocksFollowTheRandomSource(t *testing.T) {
-	who := func() string {
-		s := begin(t)
-		s.home()
-		return fmt.Sprint(s.member(t, 1).Lane)
-	}
-	if a, b := who(), who(); a != b {
-		t.Errorf("the same story gives %s and %s", a, b)
-	}
 }

@@ -4,13 +4,16 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"blindpost/shared/relay"
 )
 
 // redials is a phone that says three things, hangs up and dials again at once. The
 // functions have handled none of it when its new connection speaks, in a handler
 // of its own, whose end is told on the channel.
 func redials(t *testing.T) (s *stage, agent, first, second *line, spoke chan time.Duration) {
-	s = begin(t, scattered)
+	// Without a limit nothing else is written with each message.
+	s = begin(t, scattered, func(o *relay.Options) { o.Limits.MessagesPerMinute = 0 })
 	agent, first = s.home()
 	for _, words := range []string{"one", "two", "three"} {
 		s.write(first, message(actors[0].pub, []byte(words), false))

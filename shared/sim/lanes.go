@@ -29,7 +29,7 @@ func (s *sim) entryPut(t *task, l *lane, o *table.Op) {
 	l.entries[seq] = e
 	if e.conn != "" {
 		if e.msg != nil && t.ev != nil && e.msg == t.ev.msg {
-			t.queued, e.msg.queued = true, true
+			e.msg.queued = true
 		}
 		if e.conn != m.conn {
 			s.violate(propPresence, "%v has bound a frame to %s, but %v is connected by %q", t, e.conn, l.peer, m.conn)

@@ -16,7 +16,7 @@ type Options struct {
 	Start, Seeds uint64
 	// FunctionsOnly leaves out the schedules of the single binary.
 	FunctionsOnly bool
-	Store        Store
+	Store         Store
 	// Workers run schedules side by side; 0 means one for each processor.
 	Workers int
 	// Mutation, if set, puts a fault into the relay's surroundings.

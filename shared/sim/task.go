@@ -44,7 +44,7 @@ type facts struct {
 	startedAt time.Time // by the relay's clock
 	startStep int
 
-	stored, posted, queued bool // what happened to the message of the frame
+	stored, posted bool // what happened to the message of the frame
 	offline, refused       bool // PeerOffline, Error was answered
 	closedOwn              bool
 	stale                  bool // a newer connection of the sender had spoken

@@ -136,3 +136,23 @@ func TestKnockClientStates(t *testing.T) {
 		}
 	})
 }
+
+// The newest connection of a device wins, and what the older one still says counts.
+func TestKnockNewestDeviceWins(t *testing.T) {
+	inBubble(t, func(_ *testing.T, w *world) {
+		k, dv, m := w.pair()
+		c, id := k.dial(m), newID()
+		c.publish(m.ID, id)
+		dv.wantMessage(id, knockpeer.Request)
+		newer, waited := k.open()
+		dv.wantClosed(1000)
+		if len(waited) != 1 || waited[0].RequestID != id {
+			w.t.Fatalf("the newer one is sent %v", waited)
+		}
+		newer.send(ack(m.ID, id, knockpeer.Request))
+		c.want(knockpeer.Receipt)
+		next := newID()
+		c.publish(m.ID, next)
+		newer.wantMessage(next, knockpeer.Request)
+	})
+}

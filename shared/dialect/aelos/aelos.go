@@ -181,7 +181,7 @@ func (d *Dialect) Connect(ctx context.Context, c *relay.Conn, _ gateway.ConnectE
 func (d *Dialect) Job(ctx context.Context, j queue.Job) error {
 	kind, ok := strings.CutPrefix(j.Kind, name+".")
 	if ok && kind == jobSettle {
-		return d.settle(ctx, string(j.Body))
+		return d.settleOthers(ctx, string(j.Body))
 	}
 	c, err := d.core.LoadConn(ctx, gateway.Conn(j.Body))
 	if err != nil || c == nil {

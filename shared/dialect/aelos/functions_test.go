@@ -247,7 +247,7 @@ func TestPostThatFailsIsTriedAgain(t *testing.T) {
 		a.mu.Lock()
 		a.broken = nil
 		a.mu.Unlock()
-		time.Sleep(2 * time.Second)
+		time.Sleep(notNow + time.Second)
 		a.want(online)
 		if v := believe(t, boat.got(), true); v.count != 2 {
 			t.Errorf("the boat believes in %+v", v)
@@ -350,5 +350,42 @@ func TestTakenForLost(t *testing.T) {
 			l.wantClosed(gateway.CloseGoingAway)
 			l.hangUp()
 		}
+	}, functions)
+}
+
+// A viewer whose front takes nothing holds up neither the boat nor another viewer for
+// longer than one post may take, and that only now and then.
+func TestStuckViewerHoldsUpNobody(t *testing.T) {
+	story(t, func(w *world) {
+		stuck := w.viewer(2)
+		stuck.got()
+		stuck.mu.Lock()
+		stuck.broken = errors.New("throttled")
+		stuck.posted = func(gateway.Message) { time.Sleep(postTime) }
+		stuck.mu.Unlock()
+		began := time.Now()
+		var boat *line
+		var wg sync.WaitGroup
+		wg.Go(func() { boat = w.boat(2, 0) })
+		time.Sleep(time.Millisecond)
+		for range 5 {
+			v := w.viewer(2, 1)
+			v.want(welcome2, online)
+		}
+		if took := time.Since(began); took > postTime+time.Second {
+			t.Errorf("five viewers took %v to come in", took)
+		}
+		wg.Wait()
+		if v := believe(t, boat.got(), true); v.count != 6 {
+			t.Errorf("the boat believes in %+v", v)
+		}
+		for range 3 {
+			time.Sleep(10 * time.Second)
+		}
+		stuck.mu.Lock()
+		stuck.broken, stuck.posted = nil, nil
+		stuck.mu.Unlock()
+		time.Sleep(10 * time.Second)
+		stuck.want(online)
 	}, functions)
 }

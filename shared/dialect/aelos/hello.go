@@ -3,9 +3,11 @@ package aelos
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"blindpost/shared/gateway"
 	"blindpost/shared/relay"
+	"blindpost/shared/table"
 )
 
 // hello admits a peer by its first frame. If a front delivers that again, it ends as
@@ -70,8 +72,19 @@ func (d *Dialect) savePrivate(ctx context.Context, c *relay.Conn, p private) err
 
 // attached counts a peer that is in the roster, once all it has to hear is posted.
 func (d *Dialect) attached(ctx context.Context, c *relay.Conn, p private) error {
-	if err := d.settleFor(ctx, p.group, c.ID); err != nil || p.counted {
+	if err := d.settleFor(ctx, p.group, c.ID); err != nil {
 		return err
+	}
+	r, err := d.look(ctx, p.group)
+	if err != nil {
+		return err
+	}
+	if v := r.byConn(c.ID); v != nil && v.Said == saidNothing {
+		// It is left alone because a try before this one has failed.
+		return fmt.Errorf("failed to welcome a viewer: %w", table.ErrBusy)
+	}
+	if p.counted {
+		return nil
 	}
 	d.core.Observer().Authenticated(name, p.role, "ok")
 	d.core.Observer().Joined(name, p.role)

@@ -43,6 +43,8 @@ type viewer struct {
 	Conn  gateway.Conn `json:"c"`
 	Proto int          `json:"p"`
 	Said  said         `json:"s,omitempty"`
+	// NotBefore is when to try again what could not be posted, in milliseconds.
+	NotBefore int64 `json:"n,omitempty"`
 }
 
 // said is what a viewer has been told about the boat.

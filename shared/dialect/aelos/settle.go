@@ -31,9 +31,13 @@ type lease struct {
 
 const (
 	leaseTime = 15 * time.Second
-	// leaseMargin is how long before its end nothing more is posted: longer than a
-	// post goes on trying.
-	leaseMargin = 5 * time.Second
+	// leaseMargin is how long before its end nothing more is posted: longer than two
+	// posts, which is what a peer is told at most.
+	leaseMargin = 2*postTime + time.Second
+	// postTime is how long a front may try to tell one peer: others wait for that.
+	postTime = 2 * time.Second
+	// notNow is how long a viewer is left alone that could not be told.
+	notNow = 5 * time.Second
 	// lookAgain is when somebody looks whether a handler has died before it had told
 	// what it had changed.
 	lookAgain = leaseTime + 5*time.Second
@@ -41,28 +45,36 @@ const (
 	settleWait = leaseTime + time.Second
 )
 
-// settled says that nobody has to be told anything, and that nobody is at it.
-func (r *roster) settled() bool {
+// settled says that nobody has to be told anything now, and that nobody is at it.
+func (r *roster) settled(now time.Time) bool {
 	if r.Lease != nil {
 		return false
 	}
 	for i := range r.Viewers {
-		if r.Viewers[i].Said != r.status() {
+		if r.due(&r.Viewers[i], now) {
 			return false
 		}
 	}
 	if r.Boat == nil {
 		return true
 	}
-	attach, detach := r.deltas(r.tags()) // all are welcomed
+	attach, detach := r.deltas(r.welcomed())
 	return r.Boat.Welcome && r.Boat.Listed && len(attach) == 0 && len(detach) == 0
 }
 
-// tags are those of all viewers.
-func (r *roster) tags() []tag {
+// due says that a viewer is to be told about the boat.
+func (r *roster) due(v *viewer, now time.Time) bool {
+	return v.Said != r.status() && now.UnixMilli() >= v.NotBefore
+}
+
+// welcomed are the tags of the viewers that have been welcomed. The others do not
+// exist for the boat yet: it speaks to them as soon as it knows of them.
+func (r *roster) welcomed() []tag {
 	tags := make([]tag, 0, len(r.Viewers))
 	for i := range r.Viewers {
-		tags = append(tags, r.Viewers[i].Tag)
+		if r.Viewers[i].Said != saidNothing {
+			tags = append(tags, r.Viewers[i].Tag)
+		}
 	}
 	return tags
 }
@@ -134,7 +146,7 @@ func (d *Dialect) lend(ctx context.Context, group string) (*roster, bool, error)
 	r, _, err := d.change(ctx, group, func(r *roster) bool {
 		now := d.core.Now()
 		free = r.Lease == nil || now.UnixMilli() >= r.Lease.Until || r.Lease.Until > now.Add(2*leaseTime).UnixMilli()
-		if r.settled() || r.empty() || !free {
+		if r.settled(now) || r.empty() || !free {
 			return false
 		}
 		r.distrust()
@@ -144,13 +156,13 @@ func (d *Dialect) lend(ctx context.Context, group string) (*roster, bool, error)
 			if !slices.Contains(r.Told, v.Tag) {
 				r.Lease.Tags = append(r.Lease.Tags, v.Tag)
 			}
-			if v.Said != r.status() {
+			if r.due(v, now) {
 				r.Lease.Viewers = append(r.Lease.Viewers, v.Tag)
 			}
 		}
 		return true
 	})
-	if err != nil || r.settled() || r.empty() {
+	if err != nil || r.settled(d.core.Now()) || r.empty() {
 		return nil, false, err
 	}
 	return r, free, nil
@@ -183,98 +195,6 @@ func (r *roster) mayKnow(tags []tag) {
 	}
 }
 
-// news is what has been told.
-type news struct {
-	viewers map[gateway.Conn]said
-	gone    []gateway.Conn
-	boat    gateway.Conn // "" if it was not told
-	tags    []tag        // that it knows now
-	failed  *postError
-}
-
-func (n *news) failedFor(c gateway.Conn, err error) {
-	if errors.Is(err, gateway.ErrGone) {
-		n.gone = append(n.gone, c)
-		return
-	}
-	if n.failed == nil {
-		n.failed = &postError{}
-	}
-	n.failed.conns = append(n.failed.conns, c)
-	n.failed.err = errors.Join(n.failed.err, err)
-}
-
-// tell posts what has to be told according to r, viewers first: the boat may speak
-// to them as soon as it knows of them. Those who could not be welcomed do not exist
-// for it yet.
-func (d *Dialect) tell(ctx context.Context, r *roster) *news {
-	n := &news{viewers: make(map[gateway.Conn]said)}
-	var known []tag
-	for i := range r.Viewers {
-		v := &r.Viewers[i]
-		if v.Said != r.status() {
-			if d.late(r) {
-				return n
-			}
-			if err := d.tellViewer(ctx, v, r.status()); err != nil {
-				n.failedFor(v.Conn, err)
-				if v.Said == saidNothing || slices.Contains(n.gone, v.Conn) {
-					continue
-				}
-			} else {
-				n.viewers[v.Conn] = r.status()
-			}
-		}
-		known = append(known, v.Tag)
-	}
-	if r.Boat == nil || d.late(r) {
-		return n
-	}
-	if err := d.tellBoat(ctx, r, known); err != nil {
-		n.failedFor(r.Boat.Conn, err)
-		return n
-	}
-	n.boat, n.tags = r.Boat.Conn, known
-	return n
-}
-
-// late says that the lease may end under the next post.
-func (d *Dialect) late(r *roster) bool {
-	return d.core.Now().Add(leaseMargin).UnixMilli() >= r.Lease.Until
-}
-
-func (d *Dialect) tellViewer(ctx context.Context, v *viewer, now said) error {
-	if v.Said == saidNothing {
-		if err := d.post(ctx, v.Conn, welcomeFrame{T: typeWelcome, Proto: v.Proto}); err != nil {
-			return err
-		}
-	}
-	return d.post(ctx, v.Conn, boatStatusFrame{T: typeBoatStatus, Online: now == saidOnline})
-}
-
-func (d *Dialect) tellBoat(ctx context.Context, r *roster, known []tag) error {
-	attach, detach := r.deltas(known)
-	if r.Boat.Listed && len(attach) == 0 && len(detach) == 0 {
-		return nil
-	}
-	if !r.Boat.Welcome {
-		if err := d.post(ctx, r.Boat.Conn, welcomeFrame{T: typeWelcome, Proto: r.Boat.Proto}); err != nil {
-			return err
-		}
-	}
-	return d.post(ctx, r.Boat.Conn, viewersFrame{
-		T: typeViewers, Count: len(known), Attach: texts(attach), Detach: texts(detach),
-	})
-}
-
-func texts(tags []tag) []string {
-	var out []string
-	for _, t := range tags {
-		out = append(out, t.String())
-	}
-	return out
-}
-
 // note writes down what has been told and gives the lease back.
 func (d *Dialect) note(ctx context.Context, lent *roster, n *news) error {
 	_, _, err := d.change(ctx, lent.group, func(r *roster) bool {
@@ -288,7 +208,9 @@ func (d *Dialect) note(ctx context.Context, lent *roster, n *news) error {
 		for i := range r.Viewers {
 			v := &r.Viewers[i]
 			if s, ok := n.viewers[v.Conn]; ok {
-				v.Said = s
+				v.Said, v.NotBefore = s, 0
+			} else if n.failed != nil && slices.Contains(n.failed.conns, v.Conn) {
+				v.NotBefore = d.core.Now().Add(notNow).UnixMilli()
 			}
 		}
 		switch {
@@ -335,7 +257,7 @@ func (d *Dialect) settleFor(ctx context.Context, group string, self gateway.Conn
 		return err
 	}
 	d.core.Log().WarnContext(ctx, "some peers could not be told, trying again", "error", failed.err)
-	return d.settleLater(ctx, group, d.core.Now().Add(time.Second))
+	return d.settleLater(ctx, group, d.core.Now().Add(notNow+time.Second))
 }
 
 // settleLater has a job settle.

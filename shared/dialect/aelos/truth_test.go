@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // view is what a boat believes, from all that it has been told.
@@ -68,7 +69,7 @@ func (w *world) wantTruth(v view) {
 	if !slices.Equal(v.tags, tags) || v.count != len(tags) {
 		w.t.Errorf("the boat believes in %d viewers, %v; the truth is %v", v.count, v.tags, tags)
 	}
-	if !r.empty() && (!r.settled() || r.Lease != nil) {
+	if !r.empty() && (!r.settled(time.Now()) || r.Lease != nil) {
 		w.t.Errorf("roster is not settled: %+v", r)
 	}
 }

@@ -38,6 +38,7 @@ var (
 	_ relay.Dialect    = (*Dialect)(nil)
 	_ relay.Gatekeeper = (*Dialect)(nil)
 	_ relay.Confirmer  = (*Dialect)(nil)
+	_ relay.Replacer   = (*Dialect)(nil)
 	_ relay.Recoverer  = (*Dialect)(nil)
 	_ relay.Cleaner    = (*Dialect)(nil)
 )
@@ -59,6 +60,10 @@ func (d *Dialect) Name() string { return name }
 
 // GroupTTL is how long a device lives without any connection: until it is deleted.
 func (d *Dialect) GroupTTL() time.Duration { return 0 }
+
+// ReplacedCode is 1000: the protocol has no code of its own for a device whose newer
+// connection has won.
+func (d *Dialect) ReplacedCode() gateway.CloseCode { return gateway.CloseNormal }
 
 // Presence has no frame in this protocol.
 func (d *Dialect) Presence(string, bool) (relay.Frame, bool) { return relay.Frame{}, false }

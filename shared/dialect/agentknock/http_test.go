@@ -2,7 +2,6 @@ package agentknock
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -90,38 +89,4 @@ func TestEndpoints(t *testing.T) {
 			t.Errorf("%s: allowed is %q", c.name, header.Get("Allow"))
 		}
 	}
-}
-
-// A client that goes on sending when it is refused gets its answer all the same.
-func TestRefusedBodyIsRead(t *testing.T) {
-	s := newStage(t, false)
-	server := httptest.NewServer(s.knock)
-	defer server.Close()
-	for range 20 {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/v1/device/"+stageDevice+"/claim",
-			io.LimitReader(endless{}, 512<<10))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Content-Type", jsonType)
-		r.Close = true
-		res, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res.Body.Close()
-		if res.StatusCode != http.StatusRequestEntityTooLarge {
-			t.Errorf("the answer is %s", res.Status)
-		}
-	}
-}
-
-// endless is a body of blanks.
-type endless struct{}
-
-func (endless) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = ' '
-	}
-	return len(p), nil
 }

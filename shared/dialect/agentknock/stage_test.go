@@ -57,10 +57,13 @@ type stageConn struct {
 	inbox        []string
 }
 
+// stageStart is when all begins.
+var stageStart = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
 var errCrash = errors.New("crashed")
 
 func newStage(t testing.TB, functions bool) *stage {
-	s := &stage{t: t, functions: functions, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), conns: map[gateway.Conn]*stageConn{}}
+	s := &stage{t: t, functions: functions, now: stageStart, conns: map[gateway.Conn]*stageConn{}}
 	s.durable = mem.New(s.clock)
 	s.start()
 	return s

@@ -41,6 +41,10 @@ func New(o Options) (*Front, error) {
 	if f.Server, err = server.New(so); err != nil {
 		return nil, err
 	}
+	h.open = func(ctx context.Context, c gateway.Conn) bool {
+		_, err := f.Server.Stat(ctx, c)
+		return err == nil
+	}
 	f.Server.Handle(h)
 	f.callbacks = &http.Server{
 		Handler:           callback.NewHandler(f.callbackOptions(o)),

@@ -240,12 +240,22 @@ func TestFrameOverTheLimit(t *testing.T) {
 	for _, ingress := range []bool{false, true} {
 		rec := gatewaytest.NewRecorder()
 		r := open(t, rec, ingress, func(o *invoke.Options) { o.Server.ReadLimit = 1000 })
+		rec.OnFrame = func(ctx context.Context, e gateway.FrameEvent) (gateway.FrameResult, error) {
+			time.Sleep(50 * time.Millisecond) // a queue is not the fastest
+			_, err := r.actions.Post(ctx, e.Conn, gateway.Message{Data: []byte("too large, sorry"), Text: true})
+			return gateway.FrameResult{}, err
+		}
 		ws := mustDial(t, r.url, nil)
 		id := rec.WaitConnects(t, 1)[0]
 		send(t, ws, websocket.MessageBinary, strings.Repeat("x", 1001))
 		f := rec.WaitFrames(t, id, 1)[0]
 		if !f.Oversize || f.Size != 1001 || f.Data != nil {
 			t.Errorf("ingress %v: oversize %v, size %d, %d bytes", ingress, f.Oversize, f.Size, len(f.Data))
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if _, data, err := ws.Read(ctx); string(data) != "too large, sorry" {
+			t.Errorf("ingress %v: got %q, %v", ingress, data, err)
 		}
 		wantClose(t, ws, gateway.CloseTooLarge)
 		rec.WaitDisconnect(t, id)

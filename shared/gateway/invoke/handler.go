@@ -20,6 +20,8 @@ type handler struct {
 	o      Options
 	domain string
 	peers  sync.Map // gateway.Conn to *peer, of open connections
+	// open reports whether a connection takes posts; set once, before the first event.
+	open func(context.Context, gateway.Conn) bool
 }
 
 var _ gateway.Handler = (*handler)(nil)
@@ -85,7 +87,11 @@ func (h *handler) peer(c gateway.Conn) *peer {
 func (h *handler) Frame(ctx context.Context, e gateway.FrameEvent) (gateway.FrameResult, error) {
 	ev := h.messageEvent(e, h.peer(e.Conn))
 	if h.o.Ingress != nil {
-		return gateway.FrameResult{}, h.enqueue(ctx, ev)
+		err := h.enqueue(ctx, ev)
+		if err == nil && e.Oversize {
+			h.awaitClose(ctx, e.Conn)
+		}
+		return gateway.FrameResult{}, err
 	}
 	out, err := h.invoke(ctx, "message", h.o.Functions.Message, ev)
 	if err != nil {
@@ -99,6 +105,30 @@ func (h *handler) Frame(ctx context.Context, e gateway.FrameEvent) (gateway.Fram
 		return gateway.FrameResult{}, errors.New("the function message gave no answer of the right form")
 	}
 	return gateway.FrameResult{}, nil
+}
+
+const (
+	closeWait  = 10 * time.Second
+	closeCheck = 20 * time.Millisecond
+)
+
+// awaitClose waits until the functions have closed a connection whose frame was too
+// large: the server closes it when we return, and what they have to say about the frame
+// would come too late.
+func (h *handler) awaitClose(ctx context.Context, c gateway.Conn) {
+	end := time.NewTimer(closeWait)
+	defer end.Stop()
+	check := time.NewTicker(closeCheck)
+	defer check.Stop()
+	for h.open(ctx, c) {
+		select {
+		case <-check.C:
+		case <-end.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Confirmed is never called, as nothing is posted with a mark.

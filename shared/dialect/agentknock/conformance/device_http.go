@@ -31,6 +31,7 @@ var (
 		{name: "DeviceHTTP_413_BodyTooLarge", tell: httpTooLarge},
 		{name: "DeviceHTTP_415_WrongContentType", tell: httpContentType},
 		{name: "DeviceHTTP_400_Malformed", tell: httpMalformed},
+		{name: "DeviceHTTP_429_SaysWhenToComeBack", tell: httpLimited, own: &Settings{ConnectionsPerIP: 8, FramesPerMinute: plenty, NewExchanges: plenty, OpenExchanges: plenty}},
 		{name: "DeviceHTTP_UnknownMembersAreIgnored", tell: httpUnknownMembers},
 	}
 )
@@ -309,16 +310,15 @@ func httpMethod(t *testing.T, r *relay) {
 	}
 }
 
-// Bodies are bounded. One that is far larger would have its connection closed while
-// it is sent, which clients do not always live to see the answer of.
+// Bodies are bounded, and who sends more is told so.
 func httpTooLarge(t *testing.T, r *relay) {
 	h := r.home(t)
 	for endpoint, body := range h.endpoints() {
-		large := body[:len(body)-1] + `,"more":"` + strings.Repeat("x", 100<<10) + `"}`
+		large := body[:len(body)-1] + `,"more":"` + strings.Repeat("x", 240<<10) + `"}`
 		if body == "{}" {
-			large = `{"more":"` + strings.Repeat("x", 100<<10) + `"}`
+			large = `{"more":"` + strings.Repeat("x", 240<<10) + `"}`
 		}
-		h.refusesCall("100 KiB", "POST", h.device.Path()+endpoint, h.device.Token, jsonType, large, http.StatusRequestEntityTooLarge)
+		h.refusesCall("240 KiB", "POST", h.device.Path()+endpoint, h.device.Token, jsonType, large, http.StatusRequestEntityTooLarge)
 	}
 }
 
@@ -360,4 +360,21 @@ func httpUnknownMembers(t *testing.T, r *relay) {
 			t.Errorf("%s is answered with %d: %.200s", endpoint, status, answer)
 		}
 	}
+}
+
+// Whether an address may claim any number of devices is open. Who may not is told
+// when to come back.
+func httpLimited(t *testing.T, r *relay) {
+	for range 40 {
+		err := r.newDevice(r.at).Claim(soon(t))
+		if err == nil {
+			continue
+		}
+		no := r.wantRefusal(t, "one claim too many", err, true, http.StatusTooManyRequests)
+		if no.RetryAfter <= 0 || no.Header.Get("Retry-After") == "" || !no.Retryable {
+			t.Errorf("it is not told when to come back: %v, %.200q", no.Header, no.Body)
+		}
+		return
+	}
+	t.Log("claims are not limited by address")
 }

@@ -42,7 +42,12 @@ func TestSessionRecovers(t *testing.T) {
 			r.say(other) // acknowledged, and otherwise ignored
 			r.hear(frameOf(Ack, Response))
 		}},
-		act{play: func(r *stage) { r.hear(frameOf(Ack, Response)); r.hear(messageOf(Completion)); r.say(frameOf(Ack, Completion)); r.stay() }},
+		act{play: func(r *stage) {
+			r.hear(frameOf(Ack, Response))
+			r.hear(messageOf(Completion))
+			r.say(frameOf(Ack, Completion))
+			r.stay()
+		}},
 	)
 	x := s.ask()
 	if err := errors.Join(x.Accepted(soon(t)), x.Delivered(soon(t))); err != nil {

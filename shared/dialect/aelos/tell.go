@@ -1,0 +1,135 @@
+package aelos
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"blindpost/shared/gateway"
+)
+
+// news is what has been told.
+type news struct {
+	mu      sync.Mutex
+	viewers map[gateway.Conn]said
+	gone    []gateway.Conn
+	boat    gateway.Conn // "" if it was not told
+	tags    []tag        // that it knows now
+	failed  *postError
+}
+
+func (n *news) failedFor(c gateway.Conn, err error) {
+	if errors.Is(err, gateway.ErrGone) {
+		n.gone = append(n.gone, c)
+		return
+	}
+	if n.failed == nil {
+		n.failed = &postError{}
+	}
+	n.failed.conns = append(n.failed.conns, c)
+	n.failed.err = errors.Join(n.failed.err, err)
+}
+
+// tell posts what has to be told according to r. New viewers are welcomed first:
+// the boat may speak to them as soon as it knows of them. Then all others are told
+// at the same time, so that nobody waits for one who reads slowly.
+func (d *Dialect) tell(ctx context.Context, r *roster) *news {
+	n := &news{viewers: make(map[gateway.Conn]said)}
+	var known []tag
+	for i := range r.Viewers {
+		if v := &r.Viewers[i]; v.Said != saidNothing {
+			known = append(known, v.Tag)
+		}
+	}
+	if d.late(r) {
+		return n
+	}
+	d.tellViewers(ctx, r, n, func(v *viewer) bool { return v.Said == saidNothing })
+	for i := range r.Viewers {
+		if v := &r.Viewers[i]; v.Said == saidNothing && n.viewers[v.Conn] != saidNothing {
+			known = append(known, v.Tag)
+		}
+	}
+	if d.late(r) {
+		return n
+	}
+	var wg sync.WaitGroup
+	if r.Boat != nil {
+		wg.Go(func() { d.tellBoat(ctx, r, n, known) })
+	}
+	d.tellViewers(ctx, r, n, func(v *viewer) bool { return v.Said != saidNothing })
+	wg.Wait()
+	return n
+}
+
+// tellViewers tells those viewers about the boat that are due and meant, all at once.
+func (d *Dialect) tellViewers(ctx context.Context, r *roster, n *news, meant func(*viewer) bool) {
+	var wg sync.WaitGroup
+	for i := range r.Viewers {
+		v := &r.Viewers[i]
+		if !meant(v) || !slices.Contains(r.Lease.Viewers, v.Tag) {
+			continue
+		}
+		wg.Go(func() {
+			err := d.tellViewer(ctx, v, r.status())
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			if err != nil {
+				n.failedFor(v.Conn, err)
+				return
+			}
+			n.viewers[v.Conn] = r.status()
+		})
+	}
+	wg.Wait()
+}
+
+// late says that the lease may end under the next post.
+func (d *Dialect) late(r *roster) bool {
+	return d.core.Now().Add(leaseMargin).UnixMilli() >= r.Lease.Until
+}
+
+// tellPost is post within the time that others wait for it.
+func (d *Dialect) tellPost(ctx context.Context, c gateway.Conn, v any) error {
+	ctx, cancel := context.WithTimeout(ctx, postTime)
+	defer cancel()
+	return d.post(ctx, c, v)
+}
+
+func (d *Dialect) tellViewer(ctx context.Context, v *viewer, now said) error {
+	if v.Said == saidNothing {
+		if err := d.tellPost(ctx, v.Conn, welcomeFrame{T: typeWelcome, Proto: v.Proto}); err != nil {
+			return err
+		}
+	}
+	return d.tellPost(ctx, v.Conn, boatStatusFrame{T: typeBoatStatus, Online: now == saidOnline})
+}
+
+func (d *Dialect) tellBoat(ctx context.Context, r *roster, n *news, known []tag) {
+	attach, detach := r.deltas(known)
+	var err error
+	if !r.Boat.Welcome {
+		err = d.tellPost(ctx, r.Boat.Conn, welcomeFrame{T: typeWelcome, Proto: r.Boat.Proto})
+	}
+	if err == nil && (!r.Boat.Listed || len(attach) > 0 || len(detach) > 0) {
+		err = d.tellPost(ctx, r.Boat.Conn, viewersFrame{
+			T: typeViewers, Count: len(known), Attach: texts(attach), Detach: texts(detach),
+		})
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err != nil {
+		n.failedFor(r.Boat.Conn, err)
+		return
+	}
+	n.boat, n.tags = r.Boat.Conn, known
+}
+
+func texts(tags []tag) []string {
+	var out []string
+	for _, t := range tags {
+		out = append(out, t.String())
+	}
+	return out
+}

@@ -1,0 +1,40 @@
+package agentknock
+
+import (
+	"testing"
+	"time"
+
+	"blindpost/shared/dialect/agentknock/peer"
+)
+
+// An exchange that has expired is counted out once: by who counts anew, and not once
+// more when somebody looks at it.
+func TestExpiredIsCountedOutOnce(t *testing.T) {
+	deals := []*stageDeal{{}, {}, {}, {}, {}}
+	c := newCast(t, false, deals...)
+	lim := DefaultLimits()
+	lim.ClientOpenExchanges, lim.DeviceOpenExchanges, lim.ExchangeTTL = 2, 2, time.Hour
+	c.knock.SetLimits(lim)
+	conn := c.dial(c.client.path, c.client.token)
+	say := func(f peer.Frame, want, code string) {
+		t.Helper()
+		c.conns[conn].inbox = nil
+		c.frame(conn, string(f.Encode()))
+		got, err := peer.Decode([]byte(c.conns[conn].inbox[0]), peer.ClientRole)
+		if err != nil || got.Type != want || got.Code != code {
+			t.Fatalf("%s is answered with %s, %v", f, got, err)
+		}
+	}
+	request := func(i int) peer.Frame { return deals[i].frame(peer.Message, peer.Request) }
+	say(request(0), peer.Ack, "")
+	say(request(1), peer.Ack, "")
+	say(request(2), peer.Error, codeCapacityExceeded)
+	c.now = c.now.Add(time.Hour)
+	say(request(2), peer.Ack, "")
+	for i := range 2 {
+		say(deals[i].frame(peer.Resume, ""), peer.State, "")
+		say(deals[i].frame(peer.Message, peer.Completion), peer.Ack, "")
+	}
+	say(request(3), peer.Ack, "")
+	say(request(4), peer.Error, codeCapacityExceeded)
+}
