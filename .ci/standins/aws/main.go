@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command aws runs the four functions on this machine, with stand-ins for what is
 // around them, until it is interrupted: the back end for `blindpost serve --lambda`.
 // Nothing is kept.

@@ -168,7 +168,7 @@ func timeFrom(v table.Value) time.Time {
 // forgotten since then.
 func (x *record) age(now time.Time, revoked bool, lim *Limits) {
 	if x.Live() && (revoked || !now.Before(x.Deadline)) {
-		x.counted = true
+		x.counted = now.Before(x.Deadline)
 		x.Exchange, _ = x.Next(End)
 		x.Ended, x.stale = x.Deadline, true
 		if now.Before(x.Deadline) {
