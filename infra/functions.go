@@ -64,6 +64,11 @@ func (r *relay) newFunction(name string, code awslambda.Code) *function {
 		Environment:  &env,
 		Role:         role,
 		LogGroup:     log,
+		// Lambda itself tells of failures only: its lines for each call that went well
+		// would be most of what the logs cost. What we write has been filtered.
+		LoggingFormat:         awslambda.LoggingFormat_JSON,
+		SystemLogLevelV2:      awslambda.SystemLogLevel_WARN,
+		ApplicationLogLevelV2: awslambda.ApplicationLogLevel_TRACE,
 	}
 	if n, ok := r.settings.reserved[name]; ok {
 		props.ReservedConcurrentExecutions = jsii.Number(n)

@@ -97,6 +97,7 @@ func TestFunctions(t *testing.T) {
 			want["Runtime"] = "provided.al2023"
 			want["Role"] = "${" + title(name) + "Role.Arn}"
 			want["LoggingConfig.LogGroup"] = "${" + title(name) + "Log}"
+			want["LoggingConfig.LogFormat"], want["LoggingConfig.SystemLogLevel"] = "JSON", "WARN"
 			want["ReservedConcurrentExecutions"] = ""
 			plain := synth(t, "plain", nil).template
 			plain.get(t, title(name), "AWS::Lambda::Function").want(t, want)
@@ -191,7 +192,7 @@ func TestStage(t *testing.T) {
 		"DefaultRouteSettings.DataTraceEnabled": "", "DefaultRouteSettings.LoggingLevel": "",
 		"AccessLogSettings.DestinationArn": "arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:${AccessLog}",
 	})
-	if format := stage.at("AccessLogSettings.Format"); !strings.Contains(format, "$context.requestId") ||
+	if format := stage.at("AccessLogSettings.Format"); !strings.Contains(format, "$context.connectionId") ||
 		strings.Contains(strings.ToLower(format), "querystring") || strings.Contains(format, "path") || strings.Contains(format, "authorizer") ||
 		strings.Contains(format, "identity") || !json.Valid([]byte(format)) {
 		t.Errorf("the access log has %s", format)

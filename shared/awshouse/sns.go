@@ -40,8 +40,8 @@ type snsResult struct {
 
 type snsFields struct {
 	XMLName     xml.Name
-	EndpointArn string `xml:",omitempty"`
-	MessageId   string `xml:",omitempty"`
+	EndpointARN string `xml:"EndpointArn,omitempty"`
+	MessageID   string `xml:"MessageId,omitempty"`
 }
 
 // ServeHTTP implements http.Handler.
@@ -56,8 +56,8 @@ func (s *snsServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch action := r.PostForm.Get("Action"); action {
 	case "CreatePlatformEndpoint":
 		token := r.PostForm.Get("Token")
-		out.EndpointArn = strings.Replace(r.PostForm.Get("PlatformApplicationArn"), ":app/", ":endpoint/", 1) + fmt.Sprintf("/%x", token)
-		s.tokens[out.EndpointArn] = token
+		out.EndpointARN = strings.Replace(r.PostForm.Get("PlatformApplicationArn"), ":app/", ":endpoint/", 1) + fmt.Sprintf("/%x", token)
+		s.tokens[out.EndpointARN] = token
 		s.answer(w, action, out)
 	case "Publish":
 		var m map[string]string
@@ -68,7 +68,7 @@ func (s *snsServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		_, android := m["GCM"]
 		s.pushes = append(s.pushes, Push{Token: token, Android: android, Payload: []byte(m["APNS"] + m["GCM"])})
-		out.MessageId = fmt.Sprint(len(s.pushes))
+		out.MessageID = fmt.Sprint(len(s.pushes))
 		s.answer(w, action, out)
 	case "DeleteEndpoint":
 		delete(s.tokens, r.PostForm.Get("EndpointArn"))

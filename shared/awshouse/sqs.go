@@ -75,16 +75,18 @@ func (s *sqsServer) known(url string) *string {
 
 func (s *sqsServer) send(ctx context.Context, body []byte) (any, error) {
 	var in struct {
-		QueueUrl, MessageBody                  string
-		MessageGroupId, MessageDeduplicationId *string
-		DelaySeconds                           int32
+		QueueURL        string `json:"QueueUrl"`
+		MessageBody     string
+		Group           *string `json:"MessageGroupId"`
+		DeduplicationID *string `json:"MessageDeduplicationId"`
+		DelaySeconds    int32
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
 	out, err := s.queues.SendMessage(ctx, &awssqs.SendMessageInput{
-		QueueUrl: s.known(in.QueueUrl), MessageBody: &in.MessageBody, DelaySeconds: in.DelaySeconds,
-		MessageGroupId: in.MessageGroupId, MessageDeduplicationId: in.MessageDeduplicationId,
+		QueueUrl: s.known(in.QueueURL), MessageBody: &in.MessageBody, DelaySeconds: in.DelaySeconds,
+		MessageGroupId: in.Group, MessageDeduplicationId: in.DeduplicationID,
 	})
 	if err != nil {
 		return nil, err
@@ -95,19 +97,20 @@ func (s *sqsServer) send(ctx context.Context, body []byte) (any, error) {
 
 func (s *sqsServer) postpone(ctx context.Context, body []byte) (any, error) {
 	var in struct {
-		QueueUrl string
+		QueueURL string `json:"QueueUrl"`
 		Entries  []struct {
-			Id, ReceiptHandle string
+			ID                string `json:"Id"`
+			ReceiptHandle     string
 			VisibilityTimeout int32
 		}
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
-	q := &awssqs.ChangeMessageVisibilityBatchInput{QueueUrl: s.known(in.QueueUrl)}
+	q := &awssqs.ChangeMessageVisibilityBatchInput{QueueUrl: s.known(in.QueueURL)}
 	for _, e := range in.Entries {
 		q.Entries = append(q.Entries, types.ChangeMessageVisibilityBatchRequestEntry{
-			Id: &e.Id, ReceiptHandle: &e.ReceiptHandle, VisibilityTimeout: e.VisibilityTimeout,
+			Id: &e.ID, ReceiptHandle: &e.ReceiptHandle, VisibilityTimeout: e.VisibilityTimeout,
 		})
 	}
 	res, err := s.queues.ChangeMessageVisibilityBatch(ctx, q)

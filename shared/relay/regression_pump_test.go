@@ -10,20 +10,12 @@ import (
 	"blindpost/shared/relay"
 )
 
-// fills a mailbox so that a pump has to pause: three megabytes.
-func (s *stage) fills(agent *line, to int) {
-	for range 60 {
-		s.says(agent, to, strings.Repeat(".", 60_000))
-	}
-}
-
 // The pump of a connection that has just been replaced leaves alone what waits for
 // its successor.
 func TestPumpOfAReplacedConnection(t *testing.T) {
 	s := begin(t, scattered)
 	agent, phone := s.home()
 	s.disconnect(phone)
-	s.says(agent, 1, "stored")
 	var second *line
 	s.onceBefore(func(step relay.Step) bool {
 		// The pump has read the member and is about to read its lane.
@@ -43,7 +35,10 @@ func TestPumpOfAReplacedConnection(t *testing.T) {
 	first := s.comes(1)
 	s.handled("the pump of the newer one", s.r.Job(context.Background(), pumpJob(second)))
 	s.disconnect(first)
-	wantHeard(t, second, "stored", "live")
+	wantHeard(t, second, "live")
+	if agent.answered(func(f *skaldpb.RelayFrame) bool { return f.GetPeerOffline() != nil }) {
+		t.Error("the agent is told that the phone is offline")
+	}
 }
 
 // The window is full, and the last thing that the pump has met needs no confirmation:
@@ -52,52 +47,60 @@ func TestPumpDoesNotWaitForWhatIsNotConfirmed(t *testing.T) {
 	s := begin(t)
 	agent, phone := s.home()
 	s.disconnect(phone)
-	for range 17 { // what fits into a window
-		s.says(agent, 1, strings.Repeat(".", 60_000))
+	const window = 17 // as many of these messages
+	send := func(n int) {
+		for range n {
+			s.says(agent, 1, strings.Repeat(".", 60_000))
+		}
 	}
-	s.comes(1)
+	send(window + 13)
+	first := s.comes(1)
 	s.saysLive(agent, 1, "for the first connection")
-	s.says(agent, 1, strings.Repeat(".", 60_000))
-	second := s.comes(1) // drops the live one
+	send(2)
+	s.confirm(first, 13)
+	second := s.comes(1) // a window of messages, the live one that is dropped, and two
 	s.reap()
 	s.confirmAll(second)
 	s.says(agent, 1, "open")
-	if got := second.heard(); len(got) != 19 || got[18] != "open" {
+	if got := second.heard(); len(got) != window+3 || got[window+2] != "open" {
 		t.Errorf("got %d messages", len(got))
 	}
 }
 
-// A member is revoked while the others are being told that it is online: the last
-// word is that it is not.
+// A member is revoked while the others are being told that it has come, or gone: the
+// last word is that it is offline.
 func TestLastWordAboutARevokedMember(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		goes func(s *stage, agent *line) // the phone comes or goes, and is revoked meanwhile
-	}{
-		{"it comes", func(s *stage, agent *line) { s.comes(1) }},
-		{"it goes", func(s *stage, agent *line) { s.disconnect(s.comes(1)) }},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := begin(t, scattered)
-			agent, phone := s.home()
-			s.disconnect(phone)
-			posts := 0
-			s.front.before = func(to gateway.Conn) error {
-				if to != agent.id {
-					return nil
-				}
-				if posts++; posts == map[string]int{"it comes": 1, "it goes": 2}[c.name] {
-					s.front.before = nil
-					s.frame(agent, marshal(authorize()), false)
-				}
+	revoke := func(s *stage, agent *line) func() error {
+		return func() error {
+			s.frame(agent, marshal(authorize()), false)
+			return nil
+		}
+	}
+	t.Run("it comes", func(t *testing.T) {
+		s := begin(t, scattered)
+		agent, phone := s.home()
+		s.disconnect(phone)
+		s.front.before = func(to gateway.Conn) error {
+			if to != agent.id {
 				return nil
 			}
-			c.goes(s, agent)
-			s.reap()
-			s.runJobs()
-			wantPresence(t, agent, 1, offline)
-		})
-	}
+			s.front.before = nil
+			return revoke(s, agent)()
+		}
+		s.comes(1)
+		s.reap()
+		s.runJobs()
+		wantPresence(t, agent, 1, offline)
+	})
+	t.Run("it goes", func(t *testing.T) {
+		s := begin(t, scattered)
+		agent, phone := s.home()
+		wantPresence(t, agent, 1, online)
+		s.onceAfter(writes(memberItem(1)), revoke(s, agent))
+		s.disconnect(phone)
+		s.runJobs()
+		wantPresence(t, agent, 1, offline)
+	})
 }
 
 // The last moment of a revocation: the phone has just replaced its connection, and

@@ -20,7 +20,7 @@ const simSecret = "the-minter-of-the-simulation-shares-this-with-the-relay"
 // killed under them. Whenever the dust has settled, everybody knows what is so,
 // and sessions carry what they should, to whom they should. SEED plays one again.
 func TestAelosSimulation(t *testing.T) {
-	seeds, first := 12, 1
+	seeds, first := 8, 1
 	if testing.Short() {
 		seeds = 3
 	}
@@ -93,7 +93,7 @@ func (s *sea) ends() (all []*simEnd) {
 
 // act does something, or several things at once.
 func (s *sea) act() {
-	if s.r.IntN(12) == 0 {
+	if s.r.IntN(20) == 0 {
 		if s.r.IntN(2) == 0 {
 			s.w.restart()
 		} else {
@@ -151,6 +151,9 @@ func (s *sea) boatAct(b *simBoat) func() {
 
 func (s *sea) viewerAct(v *simViewer) func() {
 	if v.up() {
+		if s.r.IntN(3) > 0 { // who watches, goes on for a while: boats fill up
+			return func() {}
+		}
 		return s.ending(&v.simEnd)
 	}
 	expires := s.expiry()
@@ -174,7 +177,7 @@ func (s *sea) ending(e *simEnd) func() {
 
 // expiry is the end of a token: some run out while the simulation runs.
 func (s *sea) expiry() time.Time {
-	life := []time.Duration{10 * time.Minute, time.Hour, 24 * time.Hour}[s.r.IntN(3)]
+	life := []time.Duration{10 * time.Minute, 24 * time.Hour, 24 * time.Hour, 24 * time.Hour}[s.r.IntN(4)]
 	return time.Now().Add(life).Truncate(time.Second)
 }
 

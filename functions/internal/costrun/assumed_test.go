@@ -19,13 +19,13 @@ const (
 	// idleLife is how long Lambda keeps a process that does nothing.
 	idleLife = 6 * time.Minute
 
-	// platformLog is what Lambda itself writes for each call: START, END and REPORT,
-	// and 26 bytes that CloudWatch counts for each line.
-	platformLog = 380
+	// platformLog is what Lambda itself writes for a call that went well: nothing, at
+	// the system log level WARN (see infra/functions.go).
+	platformLog = 0
 	// eventLog is what CloudWatch counts for each line beside its text.
 	eventLog = 26
 	// accessLog is a line of the access log (see infra/api.go) with those 26 bytes.
-	accessLog = 360
+	accessLog = 160
 	// itemBytes is what DynamoDB counts for each stored item beside its content.
 	itemBytes = 100
 )
@@ -37,7 +37,7 @@ func assumed() []string {
 		"a call works for " + workTime.String() + " and waits for " + readTime.String() + " for a read of DynamoDB, " + writeTime.String() +
 			" for a write, " + transactTime.String() + " for a transaction, " + sendTime.String() + " for SQS, " + postTime.String() +
 			" for a post to a connection, " + pushTime.String() + " for SNS",
-		"Lambda logs 380 bytes for each call, API Gateway 360 for each connect, frame and disconnect",
+		"Lambda logs nothing for a call that went well, API Gateway 160 bytes for each connect, frame and disconnect",
 		"a frame is taken out of its queue by a call of its own, unless more of its connection have come meanwhile",
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"blindpost/shared/gateway"
 	"blindpost/shared/table"
@@ -21,8 +22,10 @@ type move struct {
 	resume bool
 	// payload is that of a message that is sent.
 	payload []byte
-	// conn is the connection of a client that publishes or resumes.
-	conn gateway.Conn
+	// conn is the connection of a client that publishes or resumes, and connAt when it
+	// was opened.
+	conn   gateway.Conn
+	connAt time.Time
 	// frame tells a frame that is delivered again, see relay.Conn.FrameID.
 	frame string
 	// pairing is the attempt that the client record is made of, if there is none yet.
@@ -145,8 +148,9 @@ func (m move) on(x *record, d *Dialect) (outcome, *step) {
 	changed := y.Exchange != x.Exchange
 	accepted := m.payload != nil && y.of(m.Kind) == Accepted && x.of(m.Kind) != Accepted
 	out := outcome{x: y, verdict: verdict, again: m.frame != "" && m.frame == x.Frame}
-	if m.conn != "" && y.Live() && m.conn != x.Conn {
-		y.Conn, out.again = m.conn, true
+	// A frame of an older connection can come late, when the client has a newer one.
+	if m.conn != "" && y.Live() && m.conn != x.Conn && !m.connAt.Before(x.ConnAt) {
+		y.Conn, y.ConnAt, out.again = m.conn, m.connAt, true
 	}
 	out.taken = y.Request == Delivered && (x.Request != Delivered || out.again)
 	s := &step{before: x, after: y, kind: m.Kind}
@@ -190,7 +194,7 @@ func (d *Dialect) begin(ctx context.Context, h home, m move, client *clientRecor
 	x := &record{
 		Exchange: Begun(), ID: m.Request, Client: m.Client,
 		Seq: u.Seq + 1, Sizes: map[kind]int64{request: int64(len(m.payload))},
-		Conn: m.conn, Frame: m.frame, Deadline: now.Add(d.lim().ExchangeTTL),
+		Conn: m.conn, ConnAt: m.connAt, Frame: m.frame, Deadline: now.Add(d.lim().ExchangeTTL),
 	}
 	if m.pairing != nil {
 		x.Address = m.pairing.Address

@@ -15,7 +15,7 @@ func (d *Dialect) clientFrame(ctx context.Context, c *relay.Conn, s *session, f 
 	if err != nil || !ok {
 		return err
 	}
-	m := move{scope: f.scope, frame: c.FrameID(), pairing: s.Pairing}
+	m := move{scope: f.scope, frame: c.FrameID(), connAt: c.At, pairing: s.Pairing}
 	switch {
 	case f.Type == typeResume:
 		m.resume, m.conn = true, c.ID

@@ -1,6 +1,7 @@
 package agentknock
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -37,4 +38,26 @@ func TestExpiredIsCountedOutOnce(t *testing.T) {
 	}
 	say(request(3), peer.Ack, "")
 	say(request(4), peer.Error, codeCapacityExceeded)
+}
+
+// What an older connection brings late does not take the exchange away from the newer
+// one, on which the client waits.
+func TestLateFrameOfAnOlderConnection(t *testing.T) {
+	x := &stageDeal{}
+	c := newCast(t, true, x)
+	older := c.dial(c.client.path, c.client.token)
+	c.now = c.now.Add(time.Millisecond)
+	newer := c.dial(c.client.path, c.client.token)
+	request := string(x.frame(peer.Message, peer.Request).Encode())
+	c.frame(newer, request)
+	for range 2 {
+		c.frame(older, request)
+		c.frame(older, string(x.frame(peer.Resume, "").Encode()))
+	}
+	device := c.dial(c.device.path, c.device.token)
+	c.frame(device, string(x.frame(peer.Message, peer.Response).Encode()))
+	inbox := c.conns[newer].inbox
+	if len(inbox) == 0 || !strings.Contains(inbox[len(inbox)-1], `"kind":"response"`) {
+		t.Errorf("the newer connection got %s, the older one %s", inbox, c.conns[older].inbox)
+	}
 }

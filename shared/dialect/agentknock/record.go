@@ -63,7 +63,9 @@ type record struct {
 	// Sizes are those of the payloads that are stored.
 	Sizes map[kind]int64
 	// Conn is the connection of the client that has published or resumed it last.
-	Conn gateway.Conn
+	// ConnAt is when that connection was opened.
+	Conn   gateway.Conn
+	ConnAt time.Time
 	// Frame is the frame that has changed it last, see relay.Conn.FrameID.
 	Frame string
 	// Deadline is when it expires, as long as it is live; Ended is when it came to its
@@ -125,7 +127,7 @@ func (x *record) attrs() table.Attrs {
 			a[name] = table.String(text)
 		}
 	}
-	for name, at := range map[string]time.Time{"dl": x.Deadline, "en": x.Ended} {
+	for name, at := range map[string]time.Time{"ca": x.ConnAt, "dl": x.Deadline, "en": x.Ended} {
 		if !at.IsZero() {
 			a[name] = table.Number(at.UnixMilli())
 		}
@@ -144,7 +146,7 @@ func recordFrom(id string, a table.Attrs) *record {
 		ID: id, Client: a["c"].Str(), Address: a["ad"].Str(),
 		Seq: a["q"].Num(), Version: a["v"].Num(),
 		Sizes: make(map[kind]int64),
-		Conn:  gateway.Conn(a["cn"].Str()), Frame: a["f"].Str(),
+		Conn:  gateway.Conn(a["cn"].Str()), ConnAt: timeFrom(a["ca"]), Frame: a["f"].Str(),
 		Deadline: timeFrom(a["dl"]), Ended: timeFrom(a["en"]),
 	}
 	for _, k := range kinds {

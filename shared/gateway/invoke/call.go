@@ -15,7 +15,7 @@ import (
 
 // Results of a call, for the Observer.
 const (
-	ok            = "ok"
+	succeeded     = "ok"
 	throttled     = "throttled"
 	functionError = "function_error"
 	timedOut      = "timeout"
@@ -92,7 +92,7 @@ func resultOf(err error) string {
 	var e *callError
 	switch {
 	case err == nil:
-		return ok
+		return succeeded
 	case errors.As(err, &e):
 		return e.result
 	}

@@ -47,8 +47,8 @@ func (h *handler) Connect(ctx context.Context, e gateway.ConnectEvent) (gateway.
 		h.unheard(ctx, e, p, err)
 		return gateway.ConnectResult{Status: statusOf(err)}, nil
 	}
-	var res events.APIGatewayProxyResponse
-	if err := json.Unmarshal(out, &res); err != nil || res.StatusCode < 200 || res.StatusCode > 599 {
+	res, body, ok := decodeAnswer(out)
+	if !ok {
 		h.o.Log.WarnContext(ctx, "the function connect gave no answer of the right form", "conn", string(e.Conn))
 		return gateway.ConnectResult{Status: http.StatusBadGateway}, nil
 	}
@@ -56,11 +56,16 @@ func (h *handler) Connect(ctx context.Context, e gateway.ConnectEvent) (gateway.
 		h.peers.Store(e.Conn, p)
 		return gateway.ConnectResult{}, nil
 	}
-	body, err := bodyOf(res.Body, res.IsBase64Encoded)
-	if err != nil {
-		return gateway.ConnectResult{Status: http.StatusBadGateway}, nil
-	}
 	return gateway.ConnectResult{Status: res.StatusCode, Header: headerOf(res.Headers, res.MultiValueHeaders), Body: body}, nil
+}
+
+// decodeAnswer reads what functions/connect has answered, and its body.
+func decodeAnswer(out []byte) (res events.APIGatewayProxyResponse, body []byte, ok bool) {
+	if json.Unmarshal(out, &res) != nil || res.StatusCode < 200 || res.StatusCode > 599 {
+		return res, nil, false
+	}
+	body, err := bodyOf(res.Body, res.IsBase64Encoded)
+	return res, body, err == nil
 }
 
 // unheard takes a connection back whose function has not answered in time: it may have

@@ -155,11 +155,20 @@ func (r *rig) Invoke(ctx context.Context, in *lambda.InvokeInput, _ ...func(*lam
 	} else if err = r.handle(ctx, e); err == nil && *in.FunctionName == "d" {
 		r.endLine(e.RequestContext.ConnectionID)
 	}
-	if err != nil {
-		return &lambda.InvokeOutput{StatusCode: 200, FunctionError: aws.String("Unhandled"), Payload: []byte(`{"errorMessage":"some payload"}`)}, nil
+	return answerOf(res, err)
+}
+
+// answerOf is an answer of Lambda: the error of a function is none of the call.
+func answerOf(res any, failed error) (*lambda.InvokeOutput, error) {
+	if failed != nil {
+		res = map[string]string{"errorMessage": "some payload"}
 	}
 	payload, err := json.Marshal(res)
-	return &lambda.InvokeOutput{StatusCode: 200, Payload: payload}, err
+	out := &lambda.InvokeOutput{StatusCode: 200, Payload: payload}
+	if failed != nil {
+		out.FunctionError = aws.String("Unhandled")
+	}
+	return out, err
 }
 
 func (r *rig) handle(ctx context.Context, e events.APIGatewayWebsocketProxyRequest) error {

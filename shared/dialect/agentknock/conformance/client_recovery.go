@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,6 +16,8 @@ var clientRecovery = []story{
 	{name: "ClientRecovery_Receipt", tell: recoveryReceipt},
 	{name: "ClientRecovery_Inactive", tell: recoveryInactive},
 	{name: "ClientRecovery_AtEveryStep", tell: recoverySteps},
+	{name: "ClientRecovery_ResentRequestBringsTheResponse", tell: recoveryAnswered},
+	{name: "ClientRecovery_SocketsStayAssociated", tell: recoveryAssociated},
 	{name: "ClientRecovery_PeersAtWork", tell: recoveryPeers},
 }
 
@@ -126,6 +130,65 @@ func recoverySteps(t *testing.T, r *relay) {
 	}
 }
 
+// The acknowledgement was lost, and by the time that the client sends its request
+// again, it has been answered. The client does not know, and does not resume.
+func recoveryAnswered(t *testing.T, r *relay) {
+	_, dv, m, c := r.couple(t)
+	for range 3 {
+		x := m.deal()
+		c.send(x.message(peer.Request))
+		dv.want(x.delivery(peer.Request))
+		c.drop()
+		dv.send(x.ack(peer.Request))
+		x.answer(dv)
+		c = m.dial()
+		c.mayGet(x.receipt(peer.Request))
+		x.publish(c)
+		x.receive(c, dv)
+		x.complete(c)
+		x.finish(dv, c)
+	}
+}
+
+// A socket that has resumed an exchange stays associated with it, whatever an older
+// one, which is about to go, still brings: the frames of two connections may be
+// handled in any order.
+func recoveryAssociated(t *testing.T, r *relay) {
+	_, dv, m, old := r.couple(t)
+	for range 3 {
+		x := m.deal()
+		x.publish(old)
+		x.deliver(dv, old)
+		c := m.dial()
+		c.wantState(x, "open", "delivered", "absent", "absent")
+		old.anew()
+		old.mayGet(x.receipt(peer.Request))
+		x.publish(old)
+		old.settle()
+		old.drop()
+		x.answer(dv)
+		x.receive(c, dv)
+		x.complete(c)
+		x.finish(dv, c)
+		old = c
+	}
+}
+
+// autopsy is what the relay says about an exchange that did not get through.
+func (m *member) autopsy(ctx context.Context, x *deal) string {
+	c, err := m.Dial(ctx, peer.Options{})
+	if err != nil {
+		return err.Error()
+	}
+	defer c.Drop()
+	_ = c.Send(ctx, x.resume())
+	f, err := c.Next(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	return f.String()
+}
+
 // Peers that keep to the rules get every exchange through, whatever happens to their
 // connections.
 func recoveryPeers(t *testing.T, r *relay) {
@@ -161,6 +224,9 @@ func recoveryPeers(t *testing.T, r *relay) {
 		deal := session.Begin(x.id, x.payloads[peer.Request])
 		go func() {
 			payload, err := deal.Response(soon(t))
+			if err != nil {
+				err = fmt.Errorf("%w; %s", err, m.autopsy(soon(t), x))
+			}
 			if err == nil && string(payload) != string(x.payloads[peer.Response]) {
 				t.Errorf("another response than was sent")
 			}
