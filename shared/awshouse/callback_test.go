@@ -56,11 +56,10 @@ func (w *wire) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if fault != nil {
 		status = fault(id)
 	}
-	switch {
-	case status == 0:
+	switch status {
+	case 0:
 		w.proxy.ServeHTTP(rw, r)
-		return
-	case status == hang:
+	case hang:
 		w.calls.Add(1)
 		_, _ = io.Copy(io.Discard, r.Body) // else the server does not see the caller hang up
 		select {

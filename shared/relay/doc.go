@@ -37,4 +37,13 @@
 // Within one process the frames of one member, over all its connections, are
 // also handled one after another (see Hold); that closes the window between
 // looking at the member item and posting a live message, which no condition can.
+// Where every handler has a process of its own (see Options.Scattered), a connection
+// waits for the frames of the one that it has replaced.
+//
+// # Once more
+//
+// Every handler may die between any two steps, or lose the answer to a write, and is
+// then called again with the same event or job. So each write is one that may be done
+// twice, or leaves a trace by which it is known again, and what follows it is done by
+// whoever finds it (see package table).
 package relay

@@ -131,3 +131,24 @@ func TestJoinNotesTheSweeperOnce(t *testing.T) {
 		}
 	})
 }
+
+// The storage fails for so long that the job gives up as well: the next message finds
+// the connection gone, and the others hear of it.
+func TestNextMessageFindsALostConnection(t *testing.T) {
+	for _, live := range []bool{true, false} {
+		s := begin(t)
+		agent, phone := s.home()
+		s.onceBefore(writes(memberItem(1)), fails)
+		if s.end(phone) == nil {
+			t.Fatal("the failure is not reported")
+		}
+		s.jobs = nil
+		if live {
+			s.saysLive(agent, 1, "are you there?")
+		} else {
+			s.says(agent, 1, "are you there?")
+		}
+		s.runJobs()
+		wantPresence(t, agent, 1, online, offline)
+	}
+}

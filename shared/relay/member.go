@@ -197,10 +197,11 @@ func (m *Member) IfUnchanged() []table.Cond {
 	}
 }
 
-// IfAttr holds as long as an attribute of the dialect has this value, IfNoAttr as long
-// as it has none.
+// IfAttr holds as long as an attribute of the dialect has this value.
 func IfAttr(name string, v table.Value) table.Cond { return table.IfEqual(dialectAttr+name, v) }
-func IfNoAttr(name string) table.Cond              { return table.IfNone(dialectAttr + name) }
+
+// IfNoAttr holds as long as the dialect has set no such attribute.
+func IfNoAttr(name string) table.Cond { return table.IfNone(dialectAttr + name) }
 
 // IfState holds as long as the dialect's state is this one.
 func IfState(state string) table.Cond { return table.IfEqual("st", table.String(state)) }

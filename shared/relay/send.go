@@ -108,7 +108,8 @@ func (r *Relay) sendStored(ctx context.Context, l *Letter) (Result, error) {
 		return res, err
 	}
 	switch {
-	case m.Conn == "" || r.front.Gone(m.Conn):
+	case !r.Online(m):
+		r.stillThere(ctx, m)
 		r.wake(ctx, m.Group, m.Key, e.seq)
 		return Stored, nil
 	case m.connState == connOpen:
@@ -200,7 +201,8 @@ func (r *Relay) sendLive(ctx context.Context, l *Letter) (Result, error) {
 		if m.alreadyStored(l) != nil {
 			return Queued, nil // it waits its turn, or has had it
 		}
-		if m.Conn == "" || r.front.Gone(m.Conn) {
+		if !r.Online(m) {
+			r.stillThere(ctx, m)
 			return PeerOffline, nil
 		}
 		if m.connState != connOpen {
@@ -291,6 +293,14 @@ func (r *Relay) notify(ctx context.Context, m *Member, f Frame) (again bool, err
 		return r.replaced(ctx, m)
 	}
 	return false, err
+}
+
+// stillThere is called for a member that is offline: if it has a connection all the
+// same, its end could not be written down, and that is tried again.
+func (r *Relay) stillThere(ctx context.Context, m *Member) {
+	if m.Conn != "" {
+		r.vanished(ctx, m)
+	}
 }
 
 // replaced is called when a post has found the connection of m gone. It reports

@@ -44,15 +44,15 @@ type facts struct {
 	startedAt time.Time // by the relay's clock
 	startStep int
 
-	stored, posted bool // what happened to the message of the frame
-	offline, refused       bool // PeerOffline, Error was answered
-	closedOwn              bool
-	stale                  bool // a newer connection of the sender had spoken
-	sawFull, sawUnfit      bool // at some step the recipient's lane was full; it could not be sent to
-	sawOffline             bool
-	sawUnauthorised        bool
-	sawClosedWindow        bool
-	sawNoGroup             bool
+	stored, posted    bool // what happened to the message of the frame
+	offline, refused  bool // PeerOffline, Error was answered
+	closedOwn         bool
+	stale             bool // a newer connection of the sender had spoken
+	sawFull, sawUnfit bool // at some step the recipient's lane was full; it could not be sent to
+	sawOffline        bool
+	sawUnauthorised   bool
+	sawClosedWindow   bool
+	sawNoGroup        bool
 
 	touched   []*peer                 // whose presence this task has changed
 	laneRead  map[string]time.Time    // when a lane was last read

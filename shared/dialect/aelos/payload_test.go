@@ -381,3 +381,17 @@ func TestFrontThatFails(t *testing.T) {
 		v.want(`{"t":"result","id":0,"statusCode":503,"message":"the command is too large for the boat's connection"}`)
 	})
 }
+
+// A snapshot is spliced where it lies.
+func TestSpliceAllocatesNothing(t *testing.T) {
+	data := append([]byte{typeSnapshot}, make([]byte, 64<<10)...)
+	var out []byte
+	if n := testing.AllocsPerRun(100, func() {
+		_ = withoutTag(data, func(b []byte) error { out = b; return nil })
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if &out[0] != &data[tagSize] {
+		t.Error("the frame was copied")
+	}
+}

@@ -94,6 +94,9 @@ func (d *Dialect) try(ctx context.Context, h home, m move) (outcome, error) {
 	case x == nil:
 		return outcome{verdict: nothing(m)}, nil
 	}
+	if m, err = d.current(ctx, m, x); err != nil {
+		return outcome{}, err
+	}
 	out, s := m.on(x, d)
 	if s == nil {
 		return out, nil
@@ -112,6 +115,20 @@ func (d *Dialect) try(ctx context.Context, h home, m move) (outcome, error) {
 		return outcome{}, err
 	}
 	return out, nil
+}
+
+// current takes the connection out of a move if the exchange has been taken up on a
+// newer one and this one is no more: its frame comes late, and the client waits on the
+// other.
+func (d *Dialect) current(ctx context.Context, m move, x *record) (move, error) {
+	if m.conn == "" || m.conn == x.Conn || !m.connAt.Before(x.ConnAt) {
+		return m, nil
+	}
+	_, err := d.core.Front().Stat(ctx, m.conn)
+	if errors.Is(err, gateway.ErrGone) {
+		m.conn, err = "", nil
+	}
+	return m, err
 }
 
 // foreign answers a move on an exchange of another client: for this one there is no
@@ -148,8 +165,7 @@ func (m move) on(x *record, d *Dialect) (outcome, *step) {
 	changed := y.Exchange != x.Exchange
 	accepted := m.payload != nil && y.of(m.Kind) == Accepted && x.of(m.Kind) != Accepted
 	out := outcome{x: y, verdict: verdict, again: m.frame != "" && m.frame == x.Frame}
-	// A frame of an older connection can come late, when the client has a newer one.
-	if m.conn != "" && y.Live() && m.conn != x.Conn && !m.connAt.Before(x.ConnAt) {
+	if m.conn != "" && y.Live() && m.conn != x.Conn {
 		y.Conn, y.ConnAt, out.again = m.conn, m.connAt, true
 	}
 	out.taken = y.Request == Delivered && (x.Request != Delivered || out.again)

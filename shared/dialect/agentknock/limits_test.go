@@ -50,6 +50,7 @@ func TestLateFrameOfAnOlderConnection(t *testing.T) {
 	newer := c.dial(c.client.path, c.client.token)
 	request := string(x.frame(peer.Message, peer.Request).Encode())
 	c.frame(newer, request)
+	c.hangUp(older)
 	for range 2 {
 		c.frame(older, request)
 		c.frame(older, string(x.frame(peer.Resume, "").Encode()))
@@ -59,5 +60,13 @@ func TestLateFrameOfAnOlderConnection(t *testing.T) {
 	inbox := c.conns[newer].inbox
 	if len(inbox) == 0 || !strings.Contains(inbox[len(inbox)-1], `"kind":"response"`) {
 		t.Errorf("the newer connection got %s, the older one %s", inbox, c.conns[older].inbox)
+	}
+	// An older one that is still there may take it up.
+	last := c.dial(c.client.path, c.client.token)
+	c.now = c.now.Add(time.Millisecond)
+	c.frame(c.dial(c.client.path, c.client.token), string(x.frame(peer.Resume, "").Encode()))
+	c.frame(last, string(x.frame(peer.Resume, "").Encode()))
+	if inbox := c.conns[last].inbox; len(inbox) != 2 || !strings.Contains(inbox[1], `"kind":"response"`) {
+		t.Errorf("the older connection got %s", inbox)
 	}
 }

@@ -105,7 +105,8 @@ func (c *chaos) say(a *actor, f peer.Frame) {
 
 // welcome reports whether the relay is to let an actor in.
 func (c *chaos) welcome(a *actor) bool {
-	defer c.inspect()()
+	end := c.inspect()
+	defer end()
 	client, err := c.knock.loadClient(c.t.Context(), c.home(), c.deals[0].client)
 	if err != nil {
 		c.fail("%v", err)
@@ -131,7 +132,8 @@ func (c *chaos) home() home {
 // count holds the counters against what is there: they may be too high, never too
 // low.
 func (c *chaos) count() {
-	defer c.inspect()()
+	end := c.inspect()
+	defer end()
 	h := c.home()
 	entries, err := c.knock.entries(c.t.Context(), h)
 	if err != nil {

@@ -2,7 +2,6 @@ package invoke_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -24,6 +23,7 @@ import (
 	"blindpost/shared/gateway/gatewaytest"
 	"blindpost/shared/gateway/invoke"
 )
+
 
 const patience = 20 * time.Second
 
@@ -343,58 +343,6 @@ func TestTwoFronts(t *testing.T) {
 	}
 }
 
-func TestPlainHTTP(t *testing.T) {
-	r := open(t, gatewaytest.NewRecorder(), false, nil)
-	var got events.APIGatewayV2HTTPRequest
-	r.setInstead(func(name string, payload []byte) (*lambda.InvokeOutput, error) {
-		got = events.APIGatewayV2HTTPRequest{}
-		if err := json.Unmarshal(payload, &got); err != nil || name != "c" {
-			t.Errorf("%s: %v", name, err)
-		}
-		if strings.HasSuffix(got.RawPath, "/broken") {
-			return answer(`"Task timed out"`)
-		}
-		return answer(`{"statusCode":201,"headers":{"content-type":"application/json","content-length":"999"},"body":"eyJvayI6dHJ1ZX0=","isBase64Encoded":true}`)
-	})
-	url := "http" + strings.TrimPrefix(r.url, "ws")
-	post := func(path, body string) (int, string, string) {
-		q, err := http.NewRequest("POST", url+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		q.Header = header()
-		q.Header.Add("X-Forwarded-For", "203.0.113.7")
-		q.Header.Add("X-Two", "1")
-		q.Header.Add("X-Two", "2")
-		q.Close = true
-		res, err := http.DefaultClient.Do(q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		b, _ := io.ReadAll(res.Body)
-		return res.StatusCode, res.Header.Get("Content-Type"), string(b)
-	}
-	status, kind, body := post("/v1/device/a%2Fb/claim?x=1&x=2", `{"a":1}`)
-	if status != 201 || kind != "application/json" || body != `{"ok":true}` {
-		t.Errorf("%d %s %s", status, kind, body)
-	}
-	rc := got.RequestContext.HTTP
-	if got.Version != "2.0" || got.RawPath != "/v1/device/a%2Fb/claim" || got.RawQueryString != "x=1&x=2" || got.Headers["x-two"] != "1,2" ||
-		got.Body != `{"a":1}` || rc.Method != "POST" || rc.SourceIP != "203.0.113.7" || rc.Path != "/v1/device/a/b/claim" {
-		t.Errorf("event %+v", got)
-	}
-	if post("/v1/x", "\xff"); got.Body != "/w==" || !got.IsBase64Encoded {
-		t.Errorf("event %+v", got)
-	}
-	if status, _, _ := post("/broken", ""); status != 502 {
-		t.Errorf("status %d", status)
-	}
-	if status, _, _ := post("/v1/x", strings.Repeat("x", 2<<20)); status != 413 {
-		t.Errorf("status %d", status)
-	}
-}
-
 func TestShutdownTellsTheFunctions(t *testing.T) {
 	rec := gatewaytest.NewRecorder()
 	r := open(t, rec, false, nil)
@@ -414,63 +362,5 @@ func TestShutdownTellsTheFunctions(t *testing.T) {
 	// Nobody listens any more: the connections of that address are gone.
 	if _, err := r.actions.Post(ctx, id, gateway.Message{Text: true}); !errors.Is(err, gateway.ErrGone) {
 		t.Errorf("post: %v", err)
-	}
-}
-
-func TestOptions(t *testing.T) {
-	good := invoke.Options{
-		Lambda: &rig{}, Functions: invoke.Functions{Connect: "c", Message: "m", Disconnect: "d"},
-		Callback: "https://front.example/x", Check: words(word).Check,
-	}
-	if _, err := invoke.New(good); err != nil {
-		t.Fatal(err)
-	}
-	for name, change := range map[string]func(*invoke.Options){
-		"no Lambda":             func(o *invoke.Options) { o.Lambda = nil },
-		"no secret":             func(o *invoke.Options) { o.Check = nil },
-		"no name":               func(o *invoke.Options) { o.Functions.Message = "" },
-		"queue without address": func(o *invoke.Options) { o.Ingress = &rig{} },
-		"no callback":           func(o *invoke.Options) { o.Callback = "" },
-		"callback in the clear": func(o *invoke.Options) { o.Callback = "http://front.example" },
-		"too large to invoke":   func(o *invoke.Options) { o.Server.ReadLimit = 5 << 20 },
-	} {
-		o := good
-		change(&o)
-		if _, err := invoke.New(o); err == nil {
-			t.Errorf("%s: accepted", name)
-		}
-	}
-}
-
-func TestClients(t *testing.T) {
-	for address, want := range map[string]struct{ aws, good bool }{
-		"https://lambda.eu-central-1.amazonaws.com":               {true, true},
-		"https://vpce-1-2.lambda.eu-central-1.vpce.amazonaws.com": {true, true},
-		"https://lambda.cn-north-1.amazonaws.com.cn":              {true, true},
-		"http://127.0.0.1:3001":                                   {false, true},
-		"http://lambda.eu-central-1.amazonaws.com":                {false, true}, // never signed in the clear
-		"https://amazonaws.com.example":                           {false, true},
-		"lambda.eu-central-1.amazonaws.com":                       {false, false},
-		"https://u:p@127.0.0.1":                                   {false, false},
-		"":                                                        {false, false},
-		"https://sqs.eu-central-1.amazonaws.com/123/ingress.fifo": {true, true},
-	} {
-		if got := invoke.IsAWS(address); got != want.aws {
-			t.Errorf("%s: AWS %v", address, got)
-		}
-		if err := invoke.CheckAddress(address); (err == nil) != want.good {
-			t.Errorf("%s: %v", address, err)
-		}
-	}
-	ctx := context.Background()
-	c, err := invoke.Clients{}.Lambda(ctx, "https://vpce-1-2.lambda.eu-west-3.vpce.amazonaws.com")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.Options().Region != "eu-west-3" {
-		t.Errorf("%v, %v", c.Options().Region, err)
-	}
-	if _, err := (invoke.Clients{}).Secret(ctx, "the secret itself"); err == nil || strings.Contains(err.Error(), "itself\"") {
-		t.Errorf("%v", err)
 	}
 }

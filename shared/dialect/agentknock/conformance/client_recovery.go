@@ -198,15 +198,15 @@ func recoveryPeers(t *testing.T, r *relay) {
 	dv.close()
 	answers := make(map[string]peer.Frame)
 	var all []*deal
-	for range 30 {
+	for range 60 {
 		x := m.deal()
 		answers[x.id] = x.message(peer.Response)
 		all = append(all, x)
 	}
 	got := make(chan peer.Incoming, 3*len(all))
-	desk := h.device.Start(t.Context(), peer.DeskOptions{OnMessage: func(in peer.Incoming) { got <- in }})
+	desk := h.device.Start(t.Context(), peer.DeskOptions{OnMessage: func(in peer.Incoming) { got <- in }, Pause: time.Millisecond})
 	defer desk.Stop()
-	session := m.Start(t.Context(), peer.SessionOptions{})
+	session := m.Start(t.Context(), peer.SessionOptions{Pause: time.Millisecond})
 	defer session.Stop()
 
 	faults := make(chan error, 2*len(all)+1)
@@ -235,12 +235,12 @@ func recoveryPeers(t *testing.T, r *relay) {
 			}
 			faults <- err
 		}()
-		switch i % 5 {
+		switch i % 3 {
 		case 1:
-			must(t, session.Opened(soon(t), i/5+1))
+			must(t, session.Opened(soon(t), i/3+1))
 			session.Drop()
-		case 3:
-			must(t, desk.Opened(soon(t), i/5+1))
+		case 2:
+			must(t, desk.Opened(soon(t), i/3+1))
 			desk.Drop()
 		}
 	}
@@ -253,7 +253,7 @@ func recoveryPeers(t *testing.T, r *relay) {
 			t.Fatal("not every exchange got through")
 		}
 	}
-	if session.Opens() <= len(all)/5 || desk.Opens() <= len(all)/5 {
+	if session.Opens() <= len(all)/3 || desk.Opens() <= len(all)/3 {
 		t.Errorf("there were %d and %d connections", session.Opens(), desk.Opens())
 	}
 	t.Logf("%d exchanges over %d and %d connections", len(all), session.Opens(), desk.Opens())
