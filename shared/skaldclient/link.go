@@ -39,6 +39,7 @@ type link struct {
 
 	mu      sync.Mutex
 	ended   bool
+	broken  bool // a write has failed
 	pending *request
 	// sent counts messages that were written; sure says up to which of them
 	// the relay has shown that it handled them, by answering a later request.
@@ -171,12 +172,26 @@ func (l *link) write(frame []byte) error {
 	if err == nil || errors.Is(err, ErrTooLarge) {
 		return err
 	}
-	// A close frame tells whether to come back.
+	l.breaks(err)
+	return fmt.Errorf("%w: %w", ErrNotConnected, err)
+}
+
+// breaks is told of writes that have failed. From the first on nobody gets this link
+// any more: who waits for a connection waits for the next. The connection itself
+// has a moment left, since a close frame tells whether to come back.
+func (l *link) breaks(err error) {
+	l.mu.Lock()
+	first := !l.broken
+	l.broken = true
+	l.mu.Unlock()
+	if !first {
+		return
+	}
+	l.m.dropLink(l)
 	l.spawn(func() {
 		sleep(l.ctx, writeGrace)
 		l.fail(err)
 	})
-	return fmt.Errorf("%w: %w", ErrNotConnected, err)
 }
 
 // writeMessage writes a Message frame. The caller holds the member's order.

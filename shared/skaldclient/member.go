@@ -249,6 +249,15 @@ func (m *member) setLink(l *link) {
 	m.changed = make(chan struct{})
 }
 
+// dropLink takes a link away that is about to end.
+func (m *member) dropLink(l *link) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.link == l {
+		m.link = nil // which wakes nobody: all that is waited for is the next
+	}
+}
+
 // current returns the link and a channel that is closed when it changes.
 func (m *member) current() (*link, <-chan struct{}) {
 	m.mu.Lock()
