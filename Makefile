@@ -46,7 +46,7 @@ chaos-short:
 test-infra: ## the AWS stack: template tests, cdk-nag, synth offline, cfn-lint, sam validate; needs Node and Python
 	./.ci/infra
 
-test-functions: ## the Skald conformance suite through the functions, over fakes of the AWS services
+test-functions: ## the conformance suites through the functions, over fakes of the AWS services
 	$(GO) test -tags aws -count=1 -timeout 20m ./functions/...
 
 RIE := github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie@v0.0.0-20261030222936-bef5c4ba774d

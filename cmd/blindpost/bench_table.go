@@ -77,7 +77,8 @@ func printBenchTable(w io.Writer, m benchMachine, c bench.Config, r bench.Report
 		"throughput, but at no more than %s/s. Who authenticates is an agent that the relay\n"+
 		"knows, with a handshake from the start; who idles is an agent in a namespace of its own.\n"+
 		"An Agentknock exchange is three messages of that size, each stored, acknowledged,\n"+
-		"delivered, and acknowledged again.\n", c.MessageBytes, c.Burst, c.LatencyShare*100, commas(c.LatencyRate))
+		"delivered, and acknowledged again. What Aelos boats publish is sealed for each viewer\n"+
+		"and opened there, which the generator pays for.\n", c.MessageBytes, c.Burst, c.LatencyShare*100, commas(c.LatencyRate))
 	if m.InMemory {
 		fmt.Fprint(&b, "The database was in memory: what is called durable here is not. Use --dir.\n")
 	}

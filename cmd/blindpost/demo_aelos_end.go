@@ -107,7 +107,7 @@ type aelosEnd struct {
 
 // dial opens a connection and says hello.
 func (e *aelosEnd) dial(ctx context.Context, client *http.Client, hello func() peer.Message) error {
-	line, _, err := peer.Dial(ctx, e.wire.url, peer.DialOptions{Client: client})
+	line, _, err := peer.Dial(ctx, e.wire.url, peer.DialOptions{Client: client}) //nolint:bodyclose // it is closed
 	if err != nil {
 		return err
 	}

@@ -85,8 +85,11 @@ func (v *aelosViewer) ask(ctx context.Context, op string, radius int) (aelosOutc
 	if err != nil {
 		return out, err
 	}
-	if err := json.Unmarshal(r.Plaintext, &out); err != nil || out.ID != id {
-		return out, fmt.Errorf("the answer is about something else: %v", err)
+	if err := json.Unmarshal(r.Plaintext, &out); err != nil {
+		return out, fmt.Errorf("failed to read the answer: %w", err)
+	}
+	if out.ID != id {
+		return out, errors.New("the answer is about something else")
 	}
 	return out, nil
 }

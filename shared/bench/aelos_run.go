@@ -12,10 +12,11 @@ import (
 
 const (
 	// snapshotsInFlight and bytesInFlight bound what is on its way to one viewer
-	// while the throughput is measured. It must be less than a relay keeps for a
-	// reader before it begins to drop.
+	// while the throughput is measured. Twice of it must be less than what a relay
+	// keeps for a reader before it drops snapshots, 256 KiB: the relay counts what it
+	// writes in one go until all of it is written, when much of it has been read.
 	snapshotsInFlight = 64
-	bytesInFlight     = 200 << 10
+	bytesInFlight     = 100 << 10
 	// publishBytes is how much a boat writes at once, about.
 	publishBytes = 64 << 10
 )
@@ -62,8 +63,10 @@ func (v *vessel) flood(ctx context.Context, size int) error {
 				return nil
 			}
 		}
-		if ctx.Err() != nil {
+		select {
+		case <-ctx.Done():
 			return nil
+		default:
 		}
 		if err := v.publish(batch, 0); err != nil {
 			return fmt.Errorf("boat: %w", err)

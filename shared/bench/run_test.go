@@ -242,7 +242,7 @@ func TestRunFailsWithTheRelay(t *testing.T) {
 		{"live-few", func(l *standalone.Limits) { l.Relay.ConnectionsPerIP = 9 }, "429"},
 		{"live-few", func(l *standalone.Limits) { l.Skald.MaxLiveFrame = 100; l.Skald.MaxFrame = 1000 }, "payload_too_large"},
 		{"stored", func(l *standalone.Limits) { l.Relay.MailboxCap = 5 }, "queue_full"},
-		{"exchanges", func(l *standalone.Limits) { l.Agentknock.ClientExchangesPerMinute = 3 }, "RATE_LIMITED"},
+		{"exchanges", func(l *standalone.Limits) { l.Agentknock.ClientExchangesPerMinute = 1 }, "RATE_LIMITED"},
 		{"exchanges", func(l *standalone.Limits) { l.Relay.ConnectionsPerIP = 9 }, "429"},
 		{"aelos-small", func(l *standalone.Limits) { l.Aelos.MaxViewers = 2 }, "limit"},
 		{"aelos-large", func(l *standalone.Limits) { l.Aelos.MaxFrame = 20 << 10 }, "limit"},

@@ -50,6 +50,11 @@ var ErrReplaced = errors.New("connection has been replaced")
 func (r *Relay) Join(ctx context.Context, c *Conn, j Joining) (Joined, error) {
 	m := j.Member
 	if c.Epoch != 0 && m.Conn != c.ID && m.Epoch >= c.Epoch {
+		// The first try may have died before it had told the others, and to the one
+		// that has replaced it that was no news.
+		if err := r.Announce(ctx, m.Group, m.Key); err != nil {
+			return Joined{}, err
+		}
 		return Joined{}, ErrReplaced
 	}
 	if err := r.lookSoon(ctx, m.Group); err != nil {

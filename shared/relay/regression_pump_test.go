@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"blindpost/shared/dialect/skald/skaldpb"
-	"blindpost/shared/gateway"
 	"blindpost/shared/relay"
 )
 
@@ -65,61 +64,4 @@ func TestPumpDoesNotWaitForWhatIsNotConfirmed(t *testing.T) {
 	if got := second.heard(); len(got) != window+3 || got[window+2] != "open" {
 		t.Errorf("got %d messages", len(got))
 	}
-}
-
-// A member is revoked while the others are being told that it has come, or gone: the
-// last word is that it is offline.
-func TestLastWordAboutARevokedMember(t *testing.T) {
-	revoke := func(s *stage, agent *line) func() error {
-		return func() error {
-			s.frame(agent, marshal(authorize()), false)
-			return nil
-		}
-	}
-	t.Run("it comes", func(t *testing.T) {
-		s := begin(t, scattered)
-		agent, phone := s.home()
-		s.disconnect(phone)
-		s.front.before = func(to gateway.Conn) error {
-			if to != agent.id {
-				return nil
-			}
-			s.front.before = nil
-			return revoke(s, agent)()
-		}
-		s.comes(1)
-		s.reap()
-		s.runJobs()
-		wantPresence(t, agent, 1, offline)
-	})
-	t.Run("it goes", func(t *testing.T) {
-		s := begin(t, scattered)
-		agent, phone := s.home()
-		wantPresence(t, agent, 1, online)
-		s.onceAfter(writes(memberItem(1)), revoke(s, agent))
-		s.disconnect(phone)
-		s.runJobs()
-		wantPresence(t, agent, 1, offline)
-	})
-}
-
-// The last moment of a revocation: the phone has just replaced its connection, and
-// the old one is still open because its Close has failed. Both are closed.
-func TestRevocationClosesTheReplacedConnectionToo(t *testing.T) {
-	inBothModes(t, func(t *testing.T, s *stage) {
-		agent, old := s.home()
-		s.front.closeFails = old.id
-		s.comes(1)
-		if old.closed {
-			t.Fatal("the old connection is closed already")
-		}
-		s.front.closeFails = ""
-		s.frame(agent, marshal(authorize()), false)
-		if !agent.answered(func(f *skaldpb.RelayFrame) bool { return f.GetPresenceEvent() != nil }) {
-			t.Error("the list is not confirmed")
-		}
-		if !old.closed {
-			t.Error("the old connection is open after the revocation")
-		}
-	})
 }

@@ -115,3 +115,24 @@ func TestRevokedSenderIsForgottenByTheNextAuthorize(t *testing.T) {
 		t.Errorf("the agent knows %d senders", n)
 	}
 }
+
+// The last moment of a revocation: the phone has just replaced its connection, and
+// the old one is still open because its Close has failed. Both are closed.
+func TestRevocationClosesTheReplacedConnectionToo(t *testing.T) {
+	inBothModes(t, func(t *testing.T, s *stage) {
+		agent, old := s.home()
+		s.front.closeFails = old.id
+		s.comes(1)
+		if old.closed {
+			t.Fatal("the old connection is closed already")
+		}
+		s.front.closeFails = ""
+		s.frame(agent, marshal(authorize()), false)
+		if !agent.answered(func(f *skaldpb.RelayFrame) bool { return f.GetPresenceEvent() != nil }) {
+			t.Error("the list is not confirmed")
+		}
+		if !old.closed {
+			t.Error("the old connection is open after the revocation")
+		}
+	})
+}

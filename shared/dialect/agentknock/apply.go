@@ -26,8 +26,10 @@ type move struct {
 	// was opened.
 	conn   gateway.Conn
 	connAt time.Time
-	// frame tells a frame that is delivered again, see relay.Conn.FrameID.
-	frame string
+	// frame tells a frame that is delivered again, see relay.Conn.FrameID, and device
+	// whose frame it is.
+	frame  string
+	device bool
 	// pairing is the attempt that the client record is made of, if there is none yet.
 	pairing *attempt
 }
@@ -37,10 +39,12 @@ type outcome struct {
 	// x is the exchange after it, nil if there is none.
 	x       *record
 	verdict Verdict
-	// again says that what this move has sent the first time may not have arrived: the
-	// frame is one that was handled before, perhaps not to its end, or it comes on
-	// another connection.
+	// again says that the frame was handled before, perhaps not to its end: it is
+	// answered as if it were the first time.
 	again bool
+	// moved says that the client has taken the exchange up on another connection; what
+	// was sent to it on the one before may not have arrived.
+	moved bool
 	// taken says that the device has the request, as is known since this move, or since
 	// the first time that it was handled.
 	taken bool
@@ -164,9 +168,9 @@ func (m move) on(x *record, d *Dialect) (outcome, *step) {
 	}
 	changed := y.Exchange != x.Exchange
 	accepted := m.payload != nil && y.of(m.Kind) == Accepted && x.of(m.Kind) != Accepted
-	out := outcome{x: y, verdict: verdict, again: m.frame != "" && m.frame == x.Frame}
+	out := outcome{x: y, verdict: verdict, again: m.frame != "" && m.frame == *x.frame(m.device)}
 	if m.conn != "" && y.Live() && m.conn != x.Conn {
-		y.Conn, y.ConnAt, out.again = m.conn, m.connAt, true
+		y.Conn, y.ConnAt, out.moved = m.conn, m.connAt, true
 	}
 	out.taken = y.Request == Delivered && (x.Request != Delivered || out.again)
 	s := &step{before: x, after: y, kind: m.Kind}
@@ -174,8 +178,8 @@ func (m move) on(x *record, d *Dialect) (outcome, *step) {
 		y.Sizes[m.Kind] = int64(len(m.payload))
 		s.payload, out.payload = m.payload, m.payload
 	}
-	if changed {
-		y.Frame = m.frame
+	if changed || out.moved {
+		*y.frame(m.device) = m.frame
 	}
 	if y.Live() && (changed || m.resume) {
 		y.Deadline = now.Add(lim.ExchangeTTL)
@@ -210,7 +214,7 @@ func (d *Dialect) begin(ctx context.Context, h home, m move, client *clientRecor
 	x := &record{
 		Exchange: Begun(), ID: m.Request, Client: m.Client,
 		Seq: u.Seq + 1, Sizes: map[kind]int64{request: int64(len(m.payload))},
-		Conn: m.conn, ConnAt: m.connAt, Frame: m.frame, Deadline: now.Add(d.lim().ExchangeTTL),
+		Conn: m.conn, ConnAt: m.connAt, ClientFrame: m.frame, Deadline: now.Add(d.lim().ExchangeTTL),
 	}
 	if m.pairing != nil {
 		x.Address = m.pairing.Address
@@ -257,7 +261,7 @@ func (d *Dialect) useUp(ctx context.Context, h home, m move, client *clientRecor
 	if err != nil {
 		return outcome{}, err
 	}
-	x := &record{ID: m.Request, Client: m.Client, Frame: m.frame}
+	x := &record{ID: m.Request, Client: m.Client, ClientFrame: m.frame}
 	if err := d.write(ctx, &step{home: h, after: x, client: client, begins: &u}); err != nil {
 		return outcome{}, err
 	}

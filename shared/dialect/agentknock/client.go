@@ -99,13 +99,30 @@ func (d *Dialect) requestSent(ctx context.Context, c *relay.Conn, h home, s scop
 		return d.reply(ctx, c, inactiveFrame(s.whole()))
 	}
 	err := d.reply(ctx, c, ackFrame(s))
+	if out.x.Request == Delivered {
+		err = errors.Join(err, d.reply(ctx, c, receiptFrame(s)))
+	}
 	switch {
-	case out.x.Request == Delivered:
-		return errors.Join(err, d.reply(ctx, c, receiptFrame(s)))
-	case out.verdict == Changed || out.again:
+	case out.x.Request == Accepted && (out.verdict == Changed || out.again):
 		return errors.Join(err, d.deliver(ctx, h, out.x, request, out.payload))
+	case out.moved || out.again:
+		// A client that has missed the ack sends its request again and does not resume.
+		return errors.Join(err, d.takenUp(ctx, h, out.x))
 	}
 	return err
+}
+
+// takenUp sends what waits in an exchange that its client has taken up on another
+// connection: the response to it, and the request to the device once more, in case
+// whoever accepted it did not come that far.
+func (d *Dialect) takenUp(ctx context.Context, h home, x *record) error {
+	if x.Response == Accepted {
+		return d.respond(ctx, h, x, nil)
+	}
+	if x.Request == Accepted {
+		return d.remind(ctx, h, x)
+	}
+	return nil
 }
 
 // completionSent answers a completion, which is always accepted, if only to be
@@ -117,9 +134,9 @@ func (d *Dialect) completionSent(ctx context.Context, c *relay.Conn, h home, s s
 		return err
 	case out.x.Completion == Delivered:
 		return errors.Join(err, d.reply(ctx, c, receiptFrame(s)))
-	case out.x.Completion == Accepted && out.x.Request == Delivered && (out.verdict == Changed || out.again):
+	case out.x.Completion == Accepted && out.x.Request == Delivered && (out.verdict == Changed || out.again || out.moved):
 		return errors.Join(err, d.deliver(ctx, h, out.x, completion, out.payload))
-	case out.x.Completion == Accepted && out.verdict == Changed:
+	case out.x.Completion == Accepted && (out.verdict == Changed || out.again):
 		return errors.Join(err, d.wakeOffline(ctx, h))
 	}
 	return err
@@ -146,8 +163,8 @@ func (d *Dialect) resumed(ctx context.Context, c *relay.Conn, h home, s scope, o
 	if err := d.reply(ctx, c, stateFrame(s, out.x.Exchange)); err != nil {
 		return err
 	}
-	if out.x.Response != Accepted {
-		return nil
+	if out.moved || out.again || out.x.Response == Accepted {
+		return d.takenUp(ctx, h, out.x)
 	}
-	return d.respond(ctx, h, out.x, nil)
+	return nil
 }

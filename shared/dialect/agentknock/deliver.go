@@ -68,6 +68,19 @@ func (d *Dialect) deliver(ctx context.Context, h home, x *record, k kind, payloa
 	return nil
 }
 
+// remind posts a request once more to a device that is connected.
+func (d *Dialect) remind(ctx context.Context, h home, x *record) error {
+	m, err := d.device(ctx, h)
+	if err != nil || m == nil || m.Conn == "" || !takesMessages(m) {
+		return err
+	}
+	_, err = d.postPayload(ctx, m.Conn, h, parcel{scope: x.scope(request), address: x.Address})
+	if err == nil || errors.Is(err, gateway.ErrGone) {
+		return nil
+	}
+	return d.deliverLater(ctx, h, x, err)
+}
+
 // respond brings a response to the connection that has published or resumed the
 // exchange last. If that is gone the client will resume.
 func (d *Dialect) respond(ctx context.Context, h home, x *record, payload []byte) error {

@@ -21,7 +21,7 @@ func (d *Dialect) deviceFrame(ctx context.Context, c *relay.Conn, s *session, f 
 	if f.Type == typeSetClientState {
 		return d.setClientState(ctx, c, h, f)
 	}
-	m := move{scope: f.scope, frame: c.FrameID()}
+	m := move{scope: f.scope, frame: c.FrameID(), device: true}
 	switch {
 	case f.Type == typeResume:
 		m.resume = true

@@ -66,8 +66,10 @@ type record struct {
 	// ConnAt is when that connection was opened.
 	Conn   gateway.Conn
 	ConnAt time.Time
-	// Frame is the frame that has changed it last, see relay.Conn.FrameID.
-	Frame string
+	// ClientFrame and DeviceFrame are the frames of either side that have changed it
+	// last, see relay.Conn.FrameID. Those of one connection come in order, so the last
+	// one is the only one that can be delivered again.
+	ClientFrame, DeviceFrame string
 	// Deadline is when it expires, as long as it is live; Ended is when it came to its
 	// end.
 	Deadline time.Time
@@ -96,6 +98,14 @@ func (x Exchange) of(k kind) Delivery {
 	}
 }
 
+// frame is the frame of one side that has changed the exchange last.
+func (x *record) frame(device bool) *string {
+	if device {
+		return &x.DeviceFrame
+	}
+	return &x.ClientFrame
+}
+
 // bytes is how much is stored for the exchange.
 func (x *record) bytes() (n int64) {
 	for _, size := range x.Sizes {
@@ -122,7 +132,7 @@ func (x *record) attrs() table.Attrs {
 	for k, size := range x.Sizes {
 		a[sizeAttr(k)] = table.Number(size)
 	}
-	for name, text := range map[string]string{"ad": x.Address, "cn": string(x.Conn), "f": x.Frame} {
+	for name, text := range map[string]string{"ad": x.Address, "cn": string(x.Conn), "fc": x.ClientFrame, "fd": x.DeviceFrame} {
 		if text != "" {
 			a[name] = table.String(text)
 		}
@@ -146,7 +156,8 @@ func recordFrom(id string, a table.Attrs) *record {
 		ID: id, Client: a["c"].Str(), Address: a["ad"].Str(),
 		Seq: a["q"].Num(), Version: a["v"].Num(),
 		Sizes: make(map[kind]int64),
-		Conn:  gateway.Conn(a["cn"].Str()), ConnAt: timeFrom(a["ca"]), Frame: a["f"].Str(),
+		Conn:  gateway.Conn(a["cn"].Str()), ConnAt: timeFrom(a["ca"]),
+		ClientFrame: a["fc"].Str(), DeviceFrame: a["fd"].Str(),
 		Deadline: timeFrom(a["dl"]), Ended: timeFrom(a["en"]),
 	}
 	for _, k := range kinds {

@@ -24,7 +24,6 @@ import (
 	"blindpost/shared/gateway/invoke"
 )
 
-
 const patience = 20 * time.Second
 
 func dial(t *testing.T, url string, more http.Header) (*websocket.Conn, *http.Response, error) {

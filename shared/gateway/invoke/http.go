@@ -18,6 +18,9 @@ import (
 // discard is for what net/http would log about strangers that hang up.
 var discard = log.New(io.Discard, "", 0)
 
+// endpoints is where the endpoints of all dialects are.
+const endpoints = "/v1/"
+
 // maxBody is the largest body of a plain HTTP request in bytes. The functions have
 // limits of their own, below it.
 const maxBody = 1 << 20
@@ -30,6 +33,10 @@ var _ http.Handler = (*httpHandler)(nil)
 
 // ServeHTTP implements http.Handler.
 func (s *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !strings.HasPrefix(r.URL.Path, endpoints) {
+		http.NotFound(w, r) // those who try doors all day cost no call
+		return
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		http.Error(w, "the request is too large or was cut off", http.StatusRequestEntityTooLarge)

@@ -57,7 +57,11 @@ func TestPlainHTTP(t *testing.T) {
 	if post("/v1/x", "\xff"); got.Body != "/w==" || !got.IsBase64Encoded {
 		t.Errorf("event %+v", got)
 	}
-	if status, _, _ := post("/broken", ""); status != 502 {
+	got = events.APIGatewayV2HTTPRequest{}
+	if status, _, _ := post("/wp-login.php", ""); status != 404 || got.Version != "" {
+		t.Errorf("status %d, the function was called for %q", status, got.RawPath)
+	}
+	if status, _, _ := post("/v1/broken", ""); status != 502 {
 		t.Errorf("status %d", status)
 	}
 	if status, _, _ := post("/v1/x", strings.Repeat("x", 2<<20)); status != 413 {

@@ -149,13 +149,9 @@ func (b *Boat) payload(frame []byte) ([]Message, Event, error) {
 	}
 	session := b.sessions[tag]
 	if session == nil {
-		return nil, Rejected{tag, errors.New("there is no session")}, nil
+		return nil, Rejected{tag, errNoSession}, nil
 	}
-	plaintext, err := session.Open(nil, t, counter, ciphertext)
-	if err != nil {
-		return nil, Rejected{tag, err}, nil
-	}
-	return nil, Received{tag, t, counter, plaintext}, nil
+	return nil, opened(session, tag, t, counter, ciphertext), nil
 }
 
 // Publish seals a snapshot for each viewer with a session.

@@ -67,6 +67,15 @@ func (Answered) event() {}
 func (Ponged) event()   {}
 func (Pinged) event()   {}
 
+// opened is what has become of a payload.
+func opened(s *Session, tag Tag, t Type, counter uint64, ciphertext []byte) Event {
+	plaintext, err := s.Open(nil, t, counter, ciphertext)
+	if err != nil {
+		return Rejected{tag, err}
+	}
+	return Received{tag, t, counter, plaintext}
+}
+
 // PingMessage asks the relay for a pong.
 func PingMessage() Message { return control(Ping{}) }
 

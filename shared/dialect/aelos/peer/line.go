@@ -30,7 +30,7 @@ type Line struct {
 }
 
 // Dial opens a connection. If the relay refuses it with an HTTP response, that
-// is returned as well.
+// is returned as well, with its body closed.
 func Dial(ctx context.Context, url string, o DialOptions) (*Line, *http.Response, error) {
 	opts := &websocket.DialOptions{HTTPClient: o.Client}
 	if o.OnPing != nil {

@@ -107,12 +107,13 @@ func (v *Viewer) payload(frame []byte) (Event, error) {
 	if !t.fromBoat() || t == Outcome && v.proto < 2 {
 		return nil, fmt.Errorf("relay sent a payload of type %#02x to a viewer of proto %d", byte(t), v.proto)
 	}
-	plaintext, err := v.open(nil, t, counter, ciphertext)
-	if err != nil {
-		return Rejected{Err: err}, nil
+	if v.session == nil {
+		return Rejected{Err: errNoSession}, nil
 	}
-	return Received{Type: t, Counter: counter, Plaintext: plaintext}, nil
+	return opened(v.session, Tag{}, t, counter, ciphertext), nil
 }
+
+var errNoSession = errors.New("there is no session")
 
 // Open appends to dst what is sealed in a payload: the same as Receive does, for
 // those who count every allocation.
@@ -121,15 +122,11 @@ func (v *Viewer) Open(dst, frame []byte) (Type, []byte, error) {
 	if err != nil {
 		return t, dst, err
 	}
-	dst, err = v.open(dst, t, counter, ciphertext)
-	return t, dst, err
-}
-
-func (v *Viewer) open(dst []byte, t Type, counter uint64, ciphertext []byte) ([]byte, error) {
 	if v.session == nil {
-		return dst, errors.New("there is no session")
+		return t, dst, errNoSession
 	}
-	return v.session.Open(dst, t, counter, ciphertext)
+	dst, err = v.session.Open(dst, t, counter, ciphertext)
+	return t, dst, err
 }
 
 // Command seals a command for the boat.

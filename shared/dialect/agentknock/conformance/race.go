@@ -16,6 +16,7 @@ var races = []story{
 	{name: "Race_ResponseAgainstCompletion", tell: raceCompletion},
 	{name: "Race_RevocationAgainstRequests", tell: raceRevoked},
 	{name: "Race_DeviceConnectsOften", tell: raceDevices},
+	{name: "Race_CompletionNeverOvertakes", tell: raceOrder},
 }
 
 func raceAddress(t *testing.T, r *relay) {
@@ -267,4 +268,60 @@ func raceDevices(t *testing.T, r *relay) {
 			t.Errorf("request %s is lost", x.ID())
 		}
 	}
+}
+
+// Requests and their completions come in while the device comes and goes: on no
+// connection is there a completion before its request, unless the device has
+// acknowledged that.
+func raceOrder(t *testing.T, r *relay) {
+	h := r.home(t)
+	dv := h.open()
+	m := h.pair(dv)
+	dv.close()
+	conn, err := m.Dial(soon(t), peer.Options{OnFrame: func(peer.Frame) {}})
+	must(t, err)
+	defer conn.Drop()
+	const n = 60
+	ctx := soon(t)
+	sent := make(chan error, 1)
+	go func() {
+		for range n {
+			x := m.deal()
+			for _, kind := range []string{peer.Request, peer.Completion} {
+				if err := conn.Send(ctx, x.message(kind)); err != nil {
+					sent <- err
+					return
+				}
+			}
+		}
+		sent <- nil
+	}()
+	acked, done := make(map[string]bool), make(map[string]bool)
+	for i := 0; len(done) < n; i++ {
+		e := h.dial()
+		here := make(map[string]bool)
+		for range 3 + i%23 {
+			f := e.next("a message")
+			if f.Type == peer.Message {
+				switch {
+				case f.Kind == peer.Request:
+					here[f.RequestID] = true
+				case !here[f.RequestID] && !acked[f.RequestID]:
+					t.Fatalf("on connection %d a completion comes before its request", i)
+				default:
+					done[f.RequestID] = true
+				}
+				// Some are acknowledged at once, some when they come again.
+				if f.Kind == peer.Completion || i%3 > 0 {
+					e.send(peer.Frame{Type: peer.Ack, ClientID: f.ClientID, RequestID: f.RequestID, Kind: f.Kind})
+					acked[f.RequestID] = acked[f.RequestID] || f.Kind == peer.Request
+				}
+			}
+			if len(done) == n || f.Type == peer.CaughtUp && (i%2 == 0 || i%3 == 0) {
+				break
+			}
+		}
+		e.drop()
+	}
+	must(t, <-sent)
 }

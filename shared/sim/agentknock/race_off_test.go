@@ -1,0 +1,5 @@
+//go:build !race
+
+package agentknock
+
+const slowdown = 1
