@@ -26,6 +26,7 @@ func TestKnockExpiry(t *testing.T) {
 		c, dv = k.dial(m), k.reopen(dv)
 		c.send(resume(m.ID, active))
 		c.wantState(active, "open accepted absent absent")
+		dv.wantMessage(active, knockpeer.Request) // once more, to be sure
 		w.sleep(2 * time.Minute)
 
 		c.send(resume(m.ID, quiet))

@@ -122,10 +122,15 @@ func (d *Dialect) try(ctx context.Context, h home, m move) (outcome, error) {
 }
 
 // current takes the connection out of a move if the exchange has been taken up on a
-// newer one and this one is no more: its frame comes late, and the client waits on the
-// other.
+// newer one: frames of two connections come in any order, and this one may come late
+// while the client waits on the other. But a client with several connections may
+// resume on an older one, if that is still there.
 func (d *Dialect) current(ctx context.Context, m move, x *record) (move, error) {
 	if m.conn == "" || m.conn == x.Conn || !m.connAt.Before(x.ConnAt) {
+		return m, nil
+	}
+	if !m.resume {
+		m.conn = ""
 		return m, nil
 	}
 	_, err := d.core.Front().Stat(ctx, m.conn)

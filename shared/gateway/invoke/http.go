@@ -60,7 +60,7 @@ func (h *handler) httpEvent(r *http.Request, body []byte) events.APIGatewayV2HTT
 		ip = a.String()
 	}
 	out := events.APIGatewayV2HTTPRequest{
-		Version: "2.0", RouteKey: "$default", RawPath: r.URL.EscapedPath(), RawQueryString: r.URL.RawQuery,
+		Version: "2.0", RouteKey: "$default", RawPath: r.URL.Path, RawQueryString: r.URL.RawQuery,
 		Headers: map[string]string{"host": r.Host}, QueryStringParameters: map[string]string{},
 		StageVariables: h.variables(),
 		RequestContext: events.APIGatewayV2HTTPRequestContext{

@@ -50,7 +50,7 @@ func TestPlainHTTP(t *testing.T) {
 		t.Errorf("%d %s %s", status, kind, body)
 	}
 	rc := got.RequestContext.HTTP
-	if got.Version != "2.0" || got.RawPath != "/v1/device/a%2Fb/claim" || got.RawQueryString != "x=1&x=2" || got.Headers["x-two"] != "1,2" ||
+	if got.Version != "2.0" || got.RawPath != "/v1/device/a/b/claim" || got.RawQueryString != "x=1&x=2" || got.Headers["x-two"] != "1,2" ||
 		got.Body != `{"a":1}` || rc.Method != "POST" || rc.SourceIP != "203.0.113.7" || rc.Path != "/v1/device/a/b/claim" {
 		t.Errorf("event %+v", got)
 	}

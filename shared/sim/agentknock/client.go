@@ -197,14 +197,11 @@ func (c *client) odd(l *line) {
 			c.send(l, y.frame(peer.Message, peer.Request))
 		}
 	case 7: // somebody else's exchange
-		if len(w.order) > 0 {
-			f := w.order[w.e.Rand.IntN(len(w.order))].frame(peer.Message, peer.Request)
+		y := w.order[w.e.Rand.IntN(len(w.order))]
+		if y.client.device == c.device && w.store.exchanges[y.id] != nil {
+			f := y.frame(peer.Message, peer.Request)
 			f.ClientID = c.id
-			if y := w.deals[f.RequestID]; y.client == c {
-				c.send(l, f)
-			} else {
-				l.sock.Send(f.Encode(), true)
-			}
+			l.sock.Send(f.Encode(), true)
 		}
 	case 8:
 		l.sock.Send([]byte(`{"type":"message","client_id":"`+c.id+`"}`), true)
@@ -221,7 +218,7 @@ func (c *client) hears(l *line, f peer.Frame) {
 		return
 	}
 	x := w.deals[f.RequestID]
-	if x == nil || x.client != c {
+	if x == nil || x.clientID != c.id {
 		if f.Type != peer.Error && !(f.Type == peer.Inactive || f.Type == peer.Ack) {
 			w.e.Violate(propOthers, "%v is sent %s", c, f)
 		}
@@ -253,6 +250,9 @@ func (c *client) hears(l *line, f peer.Frame) {
 		}
 	case peer.State:
 		x.acked = true
+		if f.Completion != "absent" {
+			x.completed = true
+		}
 		if f.Exchange == "expired" {
 			x.over = true
 		}

@@ -9,10 +9,12 @@ import (
 
 // deal is one exchange, as its client and its device know it.
 type deal struct {
-	id      string
-	client  *client
-	pairing bool
-	abort   bool // the client completes without waiting for a response
+	id     string
+	client *client
+	// clientID is what the client was called when it began it.
+	clientID string
+	pairing  bool
+	abort    bool // the client completes without waiting for a response
 	// phantom is an exchange of which the client has sent only the completion.
 	phantom bool
 
@@ -35,7 +37,7 @@ type deal struct {
 
 func (w *world) newDeal(c *client, id string) *deal {
 	x := &deal{
-		id: id, client: c, abort: w.e.Chance(w.plan.abort),
+		id: id, client: c, clientID: c.id, abort: w.e.Chance(w.plan.abort),
 		sent: map[string][][]byte{}, taken: map[string][]byte{}, owes: map[string]bool{}, told: map[string]bool{},
 	}
 	w.deals[id] = x
@@ -48,7 +50,7 @@ func (x *deal) String() string { return fmt.Sprintf("%s of %v", x.id, x.client) 
 // frame makes a frame about the exchange. A message has the payload that it had the
 // first time, or now and then another one.
 func (x *deal) frame(typ, kind string) peer.Frame {
-	f := peer.Frame{Type: typ, ClientID: x.client.id, RequestID: x.id, Kind: kind}
+	f := peer.Frame{Type: typ, ClientID: x.clientID, RequestID: x.id, Kind: kind}
 	if typ != peer.Message {
 		return f
 	}

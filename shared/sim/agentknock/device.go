@@ -155,7 +155,7 @@ func (d *device) acts(add func(int, func())) {
 		if x.taken[peer.Request] != nil && !x.answered {
 			add(2, func() { d.respond(x) })
 		}
-		if x.pairing && x.taken[peer.Request] != nil && d.wants[x.client] == "" {
+		if x.pairing && x.taken[peer.Request] != nil && d.wants[x.client] == "" && x.clientID == x.client.id {
 			add(4, func() { d.setState(x.client, "active") })
 		}
 	}
@@ -173,7 +173,9 @@ func (d *device) odd(x *deal) {
 			d.respond(x)
 		}
 	case 1:
-		d.send(x.frame(peer.Resume, ""))
+		if x.taken[peer.Request] != nil {
+			d.send(x.frame(peer.Resume, ""))
+		}
 	case 2:
 		if x.told[peer.Request] {
 			d.send(x.frame(peer.Ack, peer.Request))
@@ -262,7 +264,7 @@ func (d *device) hears(_ *line, f peer.Frame) {
 		return
 	}
 	x := w.deals[f.RequestID]
-	if x == nil || x.client.device != d || x.client.id != f.ClientID {
+	if x == nil || x.client.device != d || x.clientID != f.ClientID {
 		if f.Type != peer.Error && f.Type != peer.Inactive {
 			w.e.Violate(propOthers, "%v is sent %s", d, f)
 		}
@@ -271,9 +273,7 @@ func (d *device) hears(_ *line, f peer.Frame) {
 	switch f.Type {
 	case peer.Message:
 		d.takes(x, f)
-	case peer.Ack:
-		x.answered = true
-	case peer.Inactive:
+	case peer.Ack, peer.Inactive:
 		x.answered = true
 	}
 }
@@ -299,7 +299,7 @@ func (d *device) takes(x *deal, f peer.Frame) {
 		d.acknowledge(x, f.Kind)
 	}
 	if w.diligent && f.Kind == peer.Request {
-		if x.pairing && d.wants[x.client] == "" {
+		if x.pairing && d.wants[x.client] == "" && x.clientID == x.client.id {
 			d.setState(x.client, "active")
 		}
 		if !x.answered {

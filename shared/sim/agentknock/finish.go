@@ -124,8 +124,8 @@ func memberKey(d *device) table.Key {
 func (w *world) checkDeals() {
 	for _, x := range w.order {
 		s := w.store.exchanges[x.id]
-		state := w.store.states[x.client.id]
-		if s == nil || s.client != x.client.id {
+		state := w.store.states[x.clientID]
+		if s == nil || s.client != x.clientID {
 			if x.acked && !x.phantom {
 				w.e.Violate(propLost, "%v was acked and is not stored", x)
 			}
@@ -135,7 +135,7 @@ func (w *world) checkDeals() {
 		if s.of[peer.Request] != absent && x.taken[peer.Request] == nil && !gone {
 			w.e.Violate(propLost, "the request of %v has not reached %v: %v", x, x.client.device, s)
 		}
-		if gone || !w.mayConnect(x.client) || x.over || x.phantom {
+		if gone || x.clientID != x.client.id || !w.mayConnect(x.client) || x.over || x.phantom {
 			continue
 		}
 		if !x.completed {
@@ -175,6 +175,7 @@ func (w *world) checkLimits() {
 		before := len(w.order)
 		for range 4 {
 			x := w.newDeal(c, w.newID(w.e.Now()))
+			x.abort = false
 			c.send(open[0], x.frame(peer.Message, peer.Request))
 			w.e.Rest(time.Second)
 		}

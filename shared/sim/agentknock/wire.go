@@ -1,7 +1,6 @@
 package agentknock
 
 import (
-
 	"blindpost/shared/dialect/agentknock/peer"
 	"blindpost/shared/gateway"
 	"blindpost/shared/sim/engine"
@@ -165,4 +164,3 @@ func (w *world) checkCaughtUp(t *engine.Task, l *line) {
 		}
 	}
 }
-

@@ -78,7 +78,7 @@ type Failure struct {
 }
 
 func (f *Failure) Error() string {
-	return fmt.Sprintf("seed %d, step %d: %s: %s", f.Seed, f.Step, f.Property, f.Detail)
+	return fmt.Sprintf("seed %d (%v), step %d: %s: %s", f.Seed, drawPlan(f.Seed).Mode, f.Step, f.Property, f.Detail)
 }
 
 // Counts say how much schedules have done.

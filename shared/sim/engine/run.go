@@ -16,6 +16,8 @@ type Options struct {
 	Start, Seeds uint64
 	// Workers run schedules side by side; 0 means one for each processor.
 	Workers int
+	// All goes on after a failure.
+	All bool
 	// Mutation, if set, puts a fault into the relay's surroundings.
 	Mutation *Mutation
 }
@@ -27,6 +29,8 @@ type Report struct {
 	// Failure is the one with the lowest seed among those that were found, with its
 	// trace.
 	Failure *Failure
+	// Failures are all, with Options.All, without traces.
+	Failures []*Failure
 }
 
 // Run runs the schedules until all are done or one has failed.
@@ -55,7 +59,8 @@ func Run(t *testing.T, o Options) Report {
 				rep.Schedules++
 				rep.Counts.add(e.counts)
 				if f := e.failure; f != nil {
-					stop.Store(true)
+					stop.Store(!o.All)
+					rep.Failures = append(rep.Failures, f)
 					if rep.Failure == nil || f.Seed < rep.Failure.Seed {
 						rep.Failure = f
 					}
