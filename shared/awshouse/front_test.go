@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -106,6 +107,8 @@ func (f *front) start() {
 	f.t.Helper()
 	f.cmd = exec.Command(filepath.Join(binaries, "blindpost"), f.args...)
 	f.cmd.Stdout, f.cmd.Stderr = f.log, f.log
+	// Our own variables are none of its settings, which it would complain about.
+	f.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "BLINDPOST_") })
 	if err := f.cmd.Start(); err != nil {
 		f.t.Fatalf("failed to start: %v", err)
 	}

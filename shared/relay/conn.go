@@ -162,7 +162,11 @@ func (r *Relay) LoadConn(ctx context.Context, id gateway.Conn) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("failed to load the connection record: %w", err)
 	}
-	return connFrom(id, it), nil
+	c := connFrom(id, it)
+	if r.scattered {
+		r.unsaved.complete(c)
+	}
+	return c, nil
 }
 
 // SaveConn writes the record of a connection.
@@ -173,6 +177,9 @@ func (r *Relay) SaveConn(ctx context.Context, c *Conn) error {
 	}
 	if _, err := r.table.Write(ctx, op); err != nil {
 		return fmt.Errorf("failed to save the connection record: %w", err)
+	}
+	if r.scattered {
+		r.unsaved.forget(c.ID)
 	}
 	return nil
 }
@@ -191,5 +198,6 @@ func (r *Relay) deleteConn(ctx context.Context, id gateway.Conn) error {
 	if _, err := r.table.Write(ctx, table.Op{Action: table.Delete, Key: connKey(id)}); err != nil {
 		return fmt.Errorf("failed to delete the connection record: %w", err)
 	}
+	r.unsaved.forget(id)
 	return nil
 }

@@ -56,6 +56,16 @@ func (r *Relay) Later(ctx context.Context, d Dialect, kind string, body []byte, 
 	return nil
 }
 
+// Next sends a job of a dialect that belongs to a connection: where the frames of a
+// connection wait in a queue, it comes before those that are sent after it.
+func (r *Relay) Next(ctx context.Context, d Dialect, kind string, id gateway.Conn, body []byte) error {
+	j := queue.Job{Kind: d.Name() + "." + kind, Group: string(id), Body: body}
+	if err := r.queue.Send(ctx, j); err != nil {
+		return fmt.Errorf("failed to send a job: %w", err)
+	}
+	return nil
+}
+
 // wake asks for a push. It never fails the message that it is for: that is in
 // the mailbox already.
 func (r *Relay) wake(ctx context.Context, group, key string, seq int64) {

@@ -50,11 +50,6 @@ var ErrReplaced = errors.New("connection has been replaced")
 func (r *Relay) Join(ctx context.Context, c *Conn, j Joining) (Joined, error) {
 	m := j.Member
 	if c.Epoch != 0 && m.Conn != c.ID && m.Epoch >= c.Epoch {
-		// The first try may have died before it had told the others, and to the one
-		// that has replaced it that was no news.
-		if err := r.Announce(ctx, m.Group, m.Key); err != nil {
-			return Joined{}, err
-		}
 		return Joined{}, ErrReplaced
 	}
 	if err := r.lookSoon(ctx, m.Group); err != nil {
@@ -97,7 +92,9 @@ func (r *Relay) Join(ctx context.Context, c *Conn, j Joining) (Joined, error) {
 	replaced := gateway.Conn(old.Attrs["conn"].Str())
 	// If the connection is ours already, a crash has interrupted this admission,
 	// perhaps before the others were told: tell them, again.
-	out := Joined{Replaced: replaced, First: replaced == "" || replaced == c.ID || r.front.Gone(replaced)}
+	// And the one before may have died in its admission, when it was draining.
+	untold := replaced == c.ID || r.scattered && old.Attrs["cs"].Num() == connDraining
+	out := Joined{Replaced: replaced, First: replaced == "" || untold || r.front.Gone(replaced)}
 	if replaced == c.ID {
 		replaced = c.after // nor may the one before have been closed
 	}

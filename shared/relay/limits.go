@@ -51,7 +51,7 @@ func (w window) put(a table.Attrs, start, n string) {
 // begins with the first event after the last one has ended.
 func (w *window) take(now time.Time, limit int64) bool {
 	if now.Sub(w.start) >= limitWindow || now.Before(w.start) {
-		*w = window{start: now}
+		*w = window{start: now.Truncate(time.Millisecond)} // as it is stored
 	}
 	if w.n >= limit {
 		return false
@@ -81,10 +81,15 @@ func (r *Relay) take(ctx context.Context, c *Conn, w *window, limit int64) (bool
 	if limit == 0 || (c.frame != "" && c.frame == c.counted) {
 		return true, nil
 	}
+	name := windowName{c.ID, w == &c.control}
+	began := w.start
 	if !w.take(r.now(), limit) {
 		return false, nil
 	}
 	c.counted = c.frame
+	if r.scattered && r.unsaved.count(name, w.start, w.start == began) < saveEvery && w.n <= limit/2 {
+		return true, nil
+	}
 	return true, r.SaveConn(ctx, c)
 }
 

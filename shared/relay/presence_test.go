@@ -2,6 +2,7 @@ package relay_test
 
 import (
 	"testing"
+	"time"
 
 	"blindpost/shared/gateway"
 )
@@ -42,31 +43,48 @@ func TestLastWordAboutARevokedMember(t *testing.T) {
 	})
 }
 
-// An admission dies before it has told the others, and when it is delivered again a
-// newer connection has taken over, which is no news: the others hear ONLINE all the
-// same.
+// An admission dies before it has told the others. When a newer connection takes over,
+// the others hear ONLINE, whether the admission is delivered again, is refused because
+// its time is over, or is not delivered again at all.
 func TestAdmissionThatDiesAndIsReplaced(t *testing.T) {
-	s := begin(t, scattered)
-	agent, phone := s.home()
-	s.disconnect(phone)
-	first := s.connect()
-	auth := actors[1].auth(1, first.nonce, nil)
-	s.front.before = func(to gateway.Conn) error {
-		if to == agent.id {
-			panic("the handler dies")
-		}
-		return nil
+	for _, c := range []struct {
+		name  string
+		again bool
+		after time.Duration
+	}{
+		{"delivered again", true, 0},
+		{"delivered again too late", true, time.Minute},
+		{"not delivered again", false, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := begin(t, scattered)
+			agent, phone := s.home()
+			s.disconnect(phone)
+			first := s.connect()
+			auth := actors[1].auth(1, first.nonce, nil)
+			s.front.before = func(to gateway.Conn) error {
+				if to == agent.id {
+					panic("the handler dies")
+				}
+				return nil
+			}
+			func() {
+				defer func() { _ = recover() }()
+				_ = s.deliver(first, auth, "auth")
+			}()
+			s.front.before = nil
+			wantPresence(t, agent, 1, online, offline)
+			s.later(c.after)
+			if c.again && c.after > 0 {
+				s.handled("the admission again", s.deliver(first, auth, "auth"))
+			}
+			s.comes(1)
+			wantPresence(t, agent, 1, offline, online)
+			if c.again && c.after == 0 {
+				s.handled("the admission again", s.deliver(first, auth, "auth"))
+			}
+			s.reap()
+			wantPresence(t, agent, 1, online)
+		})
 	}
-	func() {
-		defer func() { _ = recover() }()
-		_ = s.deliver(first, auth, "auth")
-	}()
-	s.front.before = nil
-	s.comes(1)
-	wantPresence(t, agent, 1, online, offline)
-	if err := s.deliver(first, auth, "auth"); err != nil {
-		t.Fatal(err)
-	}
-	wantPresence(t, agent, 1, offline, online)
-	s.reap()
 }

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -40,6 +41,10 @@ type Options struct {
 	// replaced, and the sweeper looks for connections whose end was not reported.
 	Scattered bool
 	Observer  Observer
+	// Locks is how many locks there are for members, and as many for their lanes;
+	// by default many more than handlers that run at a time. Two members that share
+	// one wait for each other, no more.
+	Locks int
 }
 
 // Relay is the core. It is the gateway.Handler of a front and runs the jobs of
@@ -59,14 +64,14 @@ type Relay struct {
 	dialects      []Dialect
 	limits        atomic.Pointer[Limits]
 
+	unsaved     unsaved
 	memberLocks *locks // see Hold
 	laneLocks   *locks // leaves: whoever holds one takes no other lock
 }
 
 var _ gateway.Handler = (*Relay)(nil)
 
-// lockCount is large against the number of handlers that run at a time.
-const lockCount = 4096
+const defaultLocks = 4096
 
 // New makes a relay without dialects; see Use.
 func New(o Options) *Relay {
@@ -74,8 +79,9 @@ func New(o Options) *Relay {
 		table: o.Table, queue: o.Queue, front: o.Front, pusher: o.Pusher, log: o.Log,
 		now: o.Now, random: o.Random, newID: o.NewID,
 		connRecordTTL: o.ConnRecordTTL, scattered: o.Scattered, observe: o.Observer,
-		memberLocks: newLocks(lockCount, o.Random), laneLocks: newLocks(lockCount, o.Random),
 	}
+	locks := cmp.Or(o.Locks, defaultLocks)
+	r.memberLocks, r.laneLocks = newLocks(locks, o.Random), newLocks(locks, o.Random)
 	if r.observe == nil {
 		r.observe = nopObserver{}
 	}

@@ -84,7 +84,7 @@ func (s *sim) finish() {
 	s.quick = true
 	s.rest()
 	if s.failure == nil && s.plan.mode == functions {
-		s.wait(20 * time.Minute) // by then the sweeper looks for lost connections
+		s.wait(35 * time.Minute) // by then the sweeper looks for lost connections
 		s.sweepDue = true
 		s.rest()
 	}

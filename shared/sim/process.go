@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
 	"time"
 
 	"blindpost/shared/dialect/skald"
@@ -40,32 +39,31 @@ func (p *process) kill() {
 	}
 }
 
-// instance is a relay with its dialect, wired to whatever schedule it serves at
-// the moment.
+// instance is a relay with its dialect, wired to a schedule.
 type instance struct {
 	sim     *sim
 	relay   *relay.Relay
 	dialect *skald.Dialect
-	bubbled bool // made inside a bubble, and of no use outside it
 	broken  bool // it was stopped in the middle and may hold locks for ever
 }
 
-// A relay has thousands of locks, so making one takes longer than running a
-// handler. A function's relay serves one handler at a time and nobody waits for
-// its locks; it can be used again, also by another schedule.
-var spare struct {
-	sync.Mutex
-	free []*instance
-}
+// functionLocks is how many locks a function's relay has. It serves one handler at a
+// time, nobody waits for them, and a new relay is made for each new process: what one
+// remembers dies with it.
+const functionLocks = 8
 
 // newInstance makes a relay: of a function, or of the single binary.
 func newInstance(m mode) *instance {
 	in := &instance{}
+	locks := 0 // the default
+	if m == functions {
+		locks = functionLocks
+	}
 	in.relay = relay.New(relay.Options{
 		Table: tableOfTask{}, Queue: queueOfTask{}, Front: frontOf{in}, Pusher: pusherOfTask{},
 		Log: slog.New(&logWatch{inst: in}),
 		Now: func() time.Time { return in.sim.now() }, Random: in,
-		Scattered: m == functions,
+		Scattered: m == functions, Locks: locks,
 		NewID: func() string {
 			in.sim.mu.Lock()
 			defer in.sim.mu.Unlock()
@@ -121,16 +119,7 @@ func (s *sim) handlerProcess() *process {
 		s.idle = s.idle[:n-1]
 		return newProcess(in)
 	}
-	spare.Lock()
-	var in *instance
-	if n := len(spare.free); n > 0 {
-		in, spare.free = spare.free[n-1], spare.free[:n-1]
-	}
-	spare.Unlock()
-	if in == nil {
-		in = newInstance(functions)
-		in.bubbled = true
-	}
+	in := newInstance(functions)
 	in.serve(s)
 	return newProcess(in)
 }
@@ -152,17 +141,6 @@ func (s *sim) retire(p *process) {
 			s.idle = append(s.idle, p.inst)
 		}
 	}
-}
-
-func (s *sim) releaseInstances() {
-	spare.Lock()
-	for _, in := range s.idle {
-		if !in.bubbled {
-			spare.free = append(spare.free, in)
-		}
-	}
-	spare.Unlock()
-	s.idle = nil
 }
 
 // boot starts the single binary.

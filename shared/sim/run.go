@@ -99,7 +99,6 @@ func (c *Counts) add(d Counts) {
 
 // one runs one schedule in a bubble of its own.
 func one(t *testing.T, seed uint64, o *Options, tr *trace) (s *sim) {
-	stockInstances()
 	synctest.Test(t, func(*testing.T) {
 		s = newSim(seed, o, tr)
 		s.run()
@@ -110,14 +109,4 @@ func one(t *testing.T, seed uint64, o *Options, tr *trace) (s *sim) {
 		}
 	}
 	return s
-}
-
-// stockInstances makes relays for functions outside any bubble.
-func stockInstances() {
-	const stock = 24
-	spare.Lock()
-	defer spare.Unlock()
-	for len(spare.free) < stock {
-		spare.free = append(spare.free, newInstance(functions))
-	}
 }

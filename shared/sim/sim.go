@@ -181,7 +181,7 @@ func (s *sim) shutDown() {
 		s.proc.kill()
 	}
 	s.killParked()
-	s.releaseInstances()
+	s.idle = nil
 	if s.closing != nil {
 		if err := s.closing(); err != nil {
 			s.violate("storage", "failed to close the table: %v", err)

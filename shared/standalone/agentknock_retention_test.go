@@ -112,7 +112,7 @@ func TestAgentknockUsedIDStaysUsed(t *testing.T) {
 		c.gets(x.receipt(knockpeer.Completion))
 		c.says(never.message(knockpeer.Completion)) // before its request
 		c.gets(never.ack(knockpeer.Completion))
-		for ; time.Since(began) < 3*knockLimits.RecoveryTTL; k.sleep(37 * time.Minute) {
+		for ; time.Since(began) < 3*knockLimits.RecoveryTTL; k.sleep(97 * time.Minute) {
 			for _, y := range []*asked{x, never} {
 				c = k.call()
 				c.says(y.message(knockpeer.Request))

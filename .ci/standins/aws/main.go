@@ -20,8 +20,8 @@ import (
 const (
 	lambdaAddress = "127.0.0.1:3001" // that of sam local start-lambda
 	callback      = "http://127.0.0.1:8444"
-	// secretFile is where `blindpost serve --lambda` looks for it, started from here.
-	secretFile = "blindpost-data/callback-secret"
+	// wordFile is where `blindpost serve --lambda` looks for it, started from here.
+	wordFile = "blindpost-data/callback-secret"
 )
 
 func main() {
@@ -44,7 +44,7 @@ func run(ctx context.Context) error {
 	if err := awshouse.Build(root, binaries); err != nil {
 		return err
 	}
-	name := filepath.Join(root, secretFile)
+	name := filepath.Join(root, wordFile)
 	if _, err := secret.EnsureFile(name); err != nil {
 		return err
 	}

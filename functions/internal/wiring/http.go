@@ -35,6 +35,9 @@ func (a *App) serveHTTP(ctx context.Context, e events.APIGatewayV2HTTPRequest) (
 	if err != nil {
 		return nil, err
 	}
+	if r.Method == http.MethodGet && c.relay.Serves(r.URL.Path) {
+		return upgradeRequired, nil
+	}
 	ip := c.adapter.RemoteIP(ctx, e.RequestContext.HTTP.SourceIP, r.Header)
 	if a.cfg.OriginSecretHeader != "" {
 		r.Header.Del(a.cfg.OriginSecretHeader)
@@ -42,6 +45,16 @@ func (a *App) serveHTTP(ctx context.Context, e events.APIGatewayV2HTTPRequest) (
 	w := &recorder{header: make(http.Header), status: http.StatusOK}
 	c.http.ServeHTTP(w, r.WithContext(context.WithValue(ctx, remoteIPKey{}, ip)))
 	return w.response(), nil
+}
+
+// upgradeRequired is the answer to a plain GET at a path of WebSockets. The HTTP API has
+// no such route; our own front passes on what it does not know itself.
+var upgradeRequired = events.APIGatewayV2HTTPResponse{
+	StatusCode: http.StatusUpgradeRequired,
+	Headers: map[string]string{
+		"Content-Type": "application/json", "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+	},
+	Body: `{"error":"upgrade_required","message":"This path speaks WebSocket."}`,
 }
 
 func requestOf(ctx context.Context, e events.APIGatewayV2HTTPRequest) (*http.Request, error) {

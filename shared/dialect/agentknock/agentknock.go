@@ -108,6 +108,15 @@ func (d *Dialect) later(ctx context.Context, kind string, b jobBody, at time.Tim
 	return d.core.Later(ctx, d, kind, body, at)
 }
 
+// next sends a job that comes before what the connection sends from now on.
+func (d *Dialect) next(ctx context.Context, kind string, b jobBody) error {
+	body, err := json.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("failed to encode a job: %w", err)
+	}
+	return d.core.Next(ctx, d, kind, b.Conn, body)
+}
+
 // Job does what could not be done at once.
 func (d *Dialect) Job(ctx context.Context, j queue.Job) error {
 	var b jobBody

@@ -148,7 +148,7 @@ func (d *Dialect) responseTaken(ctx context.Context, h home, s scope, out outcom
 		return nil
 	}
 	m, err := d.device(ctx, h)
-	if err != nil || m == nil || m.Conn == "" {
+	if err != nil || m == nil || m.Conn == "" || !greeted(m) {
 		return err
 	}
 	_, err = d.post(ctx, m.Conn, receiptFrame(s))

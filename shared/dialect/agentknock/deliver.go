@@ -51,7 +51,7 @@ func (d *Dialect) deliver(ctx context.Context, h home, x *record, k kind, payloa
 		d.core.Observer().Message(relay.ClassStored, relay.Stored)
 		return d.wake(ctx, m)
 	}
-	if k == request && !takesMessages(m) {
+	if !greeted(m) || (k == request && !takesMessages(m)) {
 		d.core.Observer().Message(relay.ClassStored, relay.Queued)
 		return nil // it is being sent what waits, and this will be part of it
 	}

@@ -18,6 +18,12 @@ func (d *Dialect) deviceFrame(ctx context.Context, c *relay.Conn, s *session, f 
 	if self == nil {
 		return d.close(ctx, c.ID, gateway.CloseNormal, "the device was deleted")
 	}
+	if self.Conn == c.ID {
+		// Replaced or gone meanwhile, what it says still counts.
+		if _, err := d.greet(ctx, c, s); err != nil && !errors.Is(err, errNotOpen) {
+			return err
+		}
+	}
 	if f.Type == typeSetClientState {
 		return d.setClientState(ctx, c, h, f)
 	}

@@ -25,7 +25,7 @@ const (
 	drainBytes = 1 << 20 // of a window
 	drainCount = 128
 	// drainBudget is how long one job goes on.
-	drainBudget = 10 * time.Second
+	drainBudget = 5 * time.Second
 	// drainAttempts is after how many attempts the connection is given up instead: the
 	// device will come again.
 	drainAttempts = 5
@@ -35,6 +35,7 @@ const (
 	young       = 15 * time.Second
 	greetTries  = 7
 	greetPause  = 10 * time.Millisecond
+	attrGreeted = "greet"   // epoch of the connection that was sent its first word
 	attrTakes   = "open"    // epoch of the connection that takes messages as they come
 	attrPush    = "push"    // state of the push registration
 	attrWake    = "wake"    // when the last push is due
@@ -47,6 +48,9 @@ const (
 // connected.
 func takesMessages(m *relay.Member) bool { return m.Attr(attrTakes).Num() == m.Epoch }
 
+// greeted reports whether the device was sent the first word on its connection.
+func greeted(m *relay.Member) bool { return m.Attr(attrGreeted).Num() == m.Epoch }
+
 func (d *Dialect) drainJob(ctx context.Context, b jobBody, attempt int) error {
 	err := d.tryDrain(ctx, b)
 	if err == nil || attempt < drainAttempts {
@@ -57,59 +61,70 @@ func (d *Dialect) drainJob(ctx context.Context, b jobBody, attempt int) error {
 }
 
 func (d *Dialect) tryDrain(ctx context.Context, b jobBody) error {
-	c, err := d.core.LoadConn(ctx, b.Conn)
-	if err != nil || c == nil {
-		return err
-	}
-	s, err := sessionOf(c)
-	if err != nil {
-		return err
-	}
-	if !s.Drain.Greeted {
-		// Not while the device is held: the connection may not be open yet.
-		if gone, err := d.greet(ctx, c, b.home()); err != nil || gone {
+	for try, pause := 1, greetPause; ; try, pause = try+1, 2*pause {
+		err := d.drainHeld(ctx, b)
+		if !errors.Is(err, errNotOpen) || try == greetTries {
+			return err
+		}
+		// Not while the device is held.
+		if err := sleep(ctx, pause); err != nil {
 			return err
 		}
 	}
+}
+
+func (d *Dialect) drainHeld(ctx context.Context, b jobBody) error {
 	release, err := d.hold(ctx, b.home())
 	if err != nil {
 		return err
 	}
 	defer release()
-	if c, err = d.core.LoadConn(ctx, b.Conn); err != nil || c == nil {
+	c, err := d.core.LoadConn(ctx, b.Conn)
+	if err != nil || c == nil {
 		return err
 	}
-	if s, err = sessionOf(c); err != nil || s.Drain.Done || s.Drain.Mark != 0 {
+	s, err := sessionOf(c)
+	if err != nil || s.Drain.Done || s.Drain.Mark != 0 {
 		return err
 	}
-	s.Drain.Greeted = true
+	if gone, err := d.greet(ctx, c, s); err != nil || gone {
+		return err
+	}
 	return d.drain(ctx, c, s)
 }
 
 var errNotOpen = errors.New("connection is not open yet")
 
-// greet says the first word on a connection, as soon as it is open. It reports true
-// if there is nobody any more to hear it.
-func (d *Dialect) greet(ctx context.Context, c *relay.Conn, h home) (gone bool, err error) {
-	m, err := d.device(ctx, h)
+// greet says the first word on a connection, unless that was said: its first frame and
+// the job both do. It reports true if there is nobody to hear it. From then on the
+// device is sent completions and receipts; what comes before is found by the drain,
+// which begins to read after this is written. The device is held.
+func (d *Dialect) greet(ctx context.Context, c *relay.Conn, s *session) (gone bool, err error) {
+	if s.Drain.Greeted {
+		return false, nil
+	}
+	m, err := d.device(ctx, s.home())
 	if err != nil || m == nil || m.Conn != c.ID {
 		return true, err
 	}
-	f := pushFrame(pushState(m))
-	for try, pause := 1, greetPause; ; try, pause = try+1, 2*pause {
-		ok, err := d.post(ctx, c.ID, f)
-		switch {
-		case err != nil || ok:
-			return false, err
-		case d.core.Now().Sub(c.At) > young:
-			return true, nil
-		case try == greetTries:
-			return false, errNotOpen
-		}
-		if err := sleep(ctx, pause); err != nil {
-			return false, err
-		}
+	ok, err := d.post(ctx, c.ID, pushFrame(pushState(m)))
+	switch {
+	case err != nil:
+		return false, err
+	case !ok && d.core.Now().Sub(c.At) > young:
+		return true, nil
+	case !ok:
+		return false, errNotOpen
 	}
+	err = d.changeDevice(ctx, m, relay.MemberChange{Attrs: map[string]table.Value{attrGreeted: table.Number(m.Epoch)}})
+	if errors.Is(err, table.ErrCondition) {
+		return true, nil // replaced
+	}
+	if err != nil {
+		return false, err
+	}
+	s.Drain.Greeted = true
+	return false, d.saveSession(ctx, c, s)
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -185,7 +200,7 @@ func (d *Dialect) drain(ctx context.Context, c *relay.Conn, s *session) error {
 			}
 			if d.core.Now().Sub(w.start) > drainBudget {
 				b := jobBody{Device: s.Device, Generation: s.Generation, Conn: c.ID}
-				return errors.Join(d.saveSession(ctx, c, s), d.later(ctx, jobDrain, b, time.Time{}))
+				return errors.Join(d.saveSession(ctx, c, s), d.next(ctx, jobDrain, b))
 			}
 			continue
 		}

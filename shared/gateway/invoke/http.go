@@ -103,10 +103,13 @@ func writeAnswer(w http.ResponseWriter, out []byte) bool {
 	}
 	for name, values := range headerOf(res.Headers, res.MultiValueHeaders) {
 		switch name {
-		case "Connection", "Content-Length", "Transfer-Encoding", "Upgrade": // ours to say
+		case "Connection", "Content-Length", "Transfer-Encoding": // ours to say
 		default:
 			w.Header()[name] = values
 		}
+	}
+	if res.StatusCode == http.StatusUpgradeRequired {
+		w.Header().Set("Connection", "Upgrade")
 	}
 	w.WriteHeader(res.StatusCode)
 	_, _ = w.Write(body) // a peer that is gone needs no answer

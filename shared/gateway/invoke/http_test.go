@@ -24,6 +24,9 @@ func TestPlainHTTP(t *testing.T) {
 		if strings.HasSuffix(got.RawPath, "/broken") {
 			return answer(`"Task timed out"`)
 		}
+		if got.RawPath == "/v1/ws" {
+			return answer(`{"statusCode":426,"headers":{"Upgrade":"websocket","Connection":"Upgrade"}}`)
+		}
 		return answer(`{"statusCode":201,"headers":{"content-type":"application/json","content-length":"999"},"body":"eyJvayI6dHJ1ZX0=","isBase64Encoded":true}`)
 	})
 	url := "http" + strings.TrimPrefix(r.url, "ws")
@@ -60,6 +63,9 @@ func TestPlainHTTP(t *testing.T) {
 	got = events.APIGatewayV2HTTPRequest{}
 	if status, _, _ := post("/wp-login.php", ""); status != 404 || got.Version != "" {
 		t.Errorf("status %d, the function was called for %q", status, got.RawPath)
+	}
+	if status, _, _ := post("/v1/ws", ""); status != 426 {
+		t.Errorf("status %d", status)
 	}
 	if status, _, _ := post("/v1/broken", ""); status != 502 {
 		t.Errorf("status %d", status)

@@ -44,6 +44,7 @@ func (c *client) dial() {
 		path = "/v1/address/" + c.address + "/request/" + c.id
 	}
 	l := newLine(c.device, c)
+	l.pairing = !c.enrolled
 	c.lines = append(c.lines, l)
 	c.before = w.store.clientState(c)
 	l.sock = w.e.Dial(l, c.name, path, http.Header{"Authorization": {"Bearer " + c.token}}, byte(10+len(w.clients)))
@@ -81,6 +82,10 @@ func (c *client) send(l *line, f peer.Frame) {
 	switch f.Type {
 	case peer.Message:
 		l.sent[identity(f)] = true
+		x := c.world.deals[f.RequestID]
+		if !slices.Contains(x.sentOn[f.Kind], l) {
+			x.sentOn[f.Kind] = append(x.sentOn[f.Kind], l)
+		}
 	case peer.Resume:
 		l.resumed[f.RequestID] = true
 	}
@@ -96,7 +101,7 @@ func (c *client) recover(l *line) {
 		c.deals = append(c.deals, x)
 	}
 	for _, x := range c.deals {
-		if !x.finished() && (c.enrolled || x.pairing) {
+		if !x.finished() && (x.pairing || !l.pairing) {
 			c.proceed(l, x)
 		}
 	}
@@ -154,19 +159,28 @@ func (c *client) acts(add func(int, func())) {
 	}
 	if c.enrolled && len(w.order) < w.plan.deals {
 		add(4, func() {
+			l := pick()
+			if l.pairing {
+				l.sock.HangUp()
+				return
+			}
 			x := w.newDeal(c, w.newID(w.e.Now()))
 			c.deals = append(c.deals, x)
-			c.send(pick(), x.frame(peer.Message, peer.Request))
+			c.send(l, x.frame(peer.Message, peer.Request))
 		})
 	}
 	if len(c.deals) > 0 {
 		add(4, func() {
-			x := c.deals[w.e.Rand.IntN(len(c.deals))]
-			if !x.finished() {
-				c.proceed(pick(), x)
+			l, x := pick(), c.deals[w.e.Rand.IntN(len(c.deals))]
+			if !x.finished() && (x.pairing || !l.pairing) {
+				c.proceed(l, x)
 			}
 		})
-		add(w.plan.odd, func() { c.odd(pick()) })
+		add(w.plan.odd, func() {
+			if l := pick(); !l.pairing || w.e.Chance(50) {
+				c.odd(l)
+			}
+		})
 	}
 }
 
@@ -180,7 +194,9 @@ func (c *client) odd(l *line) {
 	case 2:
 		c.send(l, x.frame(peer.Message, peer.Completion))
 	case 3:
-		c.send(l, x.frame(peer.Ack, peer.Response))
+		if x.response != nil {
+			c.send(l, x.frame(peer.Ack, peer.Response))
+		}
 	case 4:
 		c.send(l, x.frame(peer.Resume, ""))
 	case 5: // a completion without its request, which comes later

@@ -21,6 +21,8 @@ type deal struct {
 	// All payloads that were ever sent, by kind: which of them counts is for the relay
 	// to decide.
 	sent map[string][][]byte
+	// sentOn are the connections on which the client has sent a message.
+	sentOn map[string][]*line
 
 	// Of the client.
 	acked, completed bool
@@ -38,7 +40,7 @@ type deal struct {
 func (w *world) newDeal(c *client, id string) *deal {
 	x := &deal{
 		id: id, client: c, clientID: c.id, abort: w.e.Chance(w.plan.abort),
-		sent: map[string][][]byte{}, taken: map[string][]byte{}, owes: map[string]bool{}, told: map[string]bool{},
+		sentOn: map[string][]*line{}, sent: map[string][][]byte{}, taken: map[string][]byte{}, owes: map[string]bool{}, told: map[string]bool{},
 	}
 	w.deals[id] = x
 	w.order = append(w.order, x)

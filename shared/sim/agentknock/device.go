@@ -75,6 +75,11 @@ func (d *device) line() *line {
 	return nil
 }
 
+// isThere reports whether the device reads on any connection.
+func (d *device) isThere() bool {
+	return slices.ContainsFunc(d.lines, func(l *line) bool { return l.sock.Open() && l.sock.Attached() })
+}
+
 func (d *device) send(f peer.Frame) {
 	if l := d.line(); l != nil {
 		l.sock.Send(f.Encode(), true)

@@ -1,20 +1,32 @@
 package agentknock
 
 import (
+	"os"
 	"time"
 
 	"blindpost/shared/dialect/agentknock/peer"
-	"blindpost/shared/sim/engine"
 	"blindpost/shared/table"
 )
 
 // Finish lets the world come to rest, brings everybody back, and judges.
 func (w *world) Finish() {
-	w.e.Rest(20 * time.Minute)
+	w.e.Rest(45 * time.Minute) // the sweeper has been by
 	if w.e.Failed() {
 		return
 	}
+	if os.Getenv("NEWEST") != "" {
+		w.checkNewest()
+	}
 	w.checkSleeping()
+	for _, k := range w.e.Sockets() {
+		if k.Attached() && w.e.Chance(700) {
+			k.HangUp()
+		}
+	}
+	for _, d := range w.devices {
+		d.dial()
+	}
+	w.e.Rest(time.Minute)
 	w.diligent = true
 	for _, d := range w.devices {
 		d.call("pairing", `{"enabled":true}`)
@@ -46,7 +58,16 @@ func (w *world) comeBack() {
 		}
 	}
 	for _, c := range w.clients {
-		if open := c.open(); len(open) > 0 {
+		open := c.open()
+		if c.enrolled {
+			for _, l := range open {
+				if l.pairing {
+					l.sock.HangUp()
+				}
+			}
+			open = c.open()
+		}
+		if len(open) > 0 {
 			c.recover(open[0])
 		} else if w.mayConnect(c) {
 			c.dial()
@@ -63,7 +84,7 @@ func (w *world) mayConnect(c *client) bool {
 // pushed since.
 func (w *world) checkSleeping() {
 	for _, d := range w.devices {
-		if d.line() != nil || !d.push {
+		if d.isThere() || !d.push {
 			continue
 		}
 		it, _ := w.e.Peek(memberKey(d))
@@ -98,19 +119,23 @@ func (w *world) waiting(d *device) []*stored {
 	return all
 }
 
-// checkConnections: each device has one connection, and it is the one that the relay
-// knows.
+// checkNewest: of the connections of a device that it still reads, only the one that the
+// relay knows is open.
+func (w *world) checkNewest() {
+	for _, k := range w.e.Sockets() {
+		l := lineOf(k)
+		if it, _ := w.e.Peek(memberKey(l.device)); l.client == nil && k.Open() && k.Attached() && string(k.ID) != it.Attrs["conn"].Str() {
+			w.e.Violate(propNewest, "%v is open, and the relay speaks to %q", k, it.Attrs["conn"].Str())
+		}
+	}
+}
+
+// checkConnections: a device that has just connected is the one that the relay knows.
 func (w *world) checkConnections() {
 	for _, d := range w.devices {
-		var all []*engine.Socket
-		for _, k := range w.e.Sockets() {
-			if l := lineOf(k); l.device == d && l.client == nil && k.Open() {
-				all = append(all, k)
-			}
-		}
 		it, _ := w.e.Peek(memberKey(d))
-		if len(all) != 1 || string(all[0].ID) != it.Attrs["conn"].Str() {
-			w.e.Violate(propNewest, "%v has the connections %v, the relay knows %q", d, all, it.Attrs["conn"].Str())
+		if l := d.line(); l == nil || string(l.sock.ID) != it.Attrs["conn"].Str() {
+			w.e.Violate(propNewest, "the relay does not speak to %v, but to %q", d, it.Attrs["conn"].Str())
 		}
 	}
 }

@@ -112,6 +112,8 @@ type line struct {
 	device *device // of either
 	client *client // nil for a device
 	sock   *engine.Socket
+	// pairing says that it is about the exchange of an initial pairing only.
+	pairing bool
 
 	sent    map[string]bool // messages that the client has sent on it
 	resumed map[string]bool

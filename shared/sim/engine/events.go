@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 
 	"blindpost/shared/gateway"
 )
@@ -13,6 +14,9 @@ import (
 // maxAttempts is how often an event or a job is tried. The plan has fewer faults, so
 // one that fails as often fails for a reason of its own.
 const maxAttempts = 20
+
+// upgradeTime is how long API Gateway waits for the answer to an upgrade.
+const upgradeTime = 29 * time.Second
 
 // reap deals with the tasks that have ended, in the order in which they began.
 func (e *Engine) reap() {
@@ -81,11 +85,13 @@ func (e *Engine) connect(k *Socket, header http.Header, remote byte) {
 func (e *Engine) connectEnded(t *Task, failed bool) {
 	k := t.Socket
 	res, _ := t.Result.(gateway.ConnectResult)
-	if failed {
-		res = gateway.ConnectResult{}
-	}
-	accepted := !failed && res.Accepted()
+	// API Gateway does not wait for ever.
+	late := e.Plan.Mode == Functions && e.Now().Sub(t.At) > upgradeTime
+	accepted := !failed && !late && res.Accepted()
 	if !accepted {
+		if failed || late {
+			res = gateway.ConnectResult{}
+		}
 		k.closed, k.left, k.gone = true, true, true
 		e.world.Connected(k, false, res)
 		k.detach()

@@ -294,6 +294,7 @@ func (e *Engine) verdict(w *waiting) verdict {
 func (e *Engine) letTimePass() {
 	d := time.Duration(1+e.Rand.IntN(5)) * time.Second
 	if len(e.tasks) == 0 && !slices.ContainsFunc(e.list, (*Socket).unfinished) {
+		long := e.Plan.Long && !slices.ContainsFunc(e.list, (*Socket).pending)
 		switch n := e.Rand.IntN(10); {
 		case n < 3:
 			d = 31 * time.Second
@@ -301,9 +302,9 @@ func (e *Engine) letTimePass() {
 			d = 121 * time.Second
 		case n < 7:
 			d = 11 * time.Minute
-		case e.Plan.Long && n < 8:
+		case long && n < 8:
 			d = time.Duration(1+e.Rand.IntN(8)) * time.Hour
-		case e.Plan.Long:
+		case long:
 			d = time.Duration(1+e.Rand.IntN(3)) * 24 * time.Hour
 		}
 		e.sweepDue = true

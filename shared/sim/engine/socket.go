@@ -35,7 +35,8 @@ type Socket struct {
 	read      []Frame // read by the peer, no pong yet; only those with a mark
 	left      bool    // Disconnect is over, or will never come
 	mute      bool    // Disconnect will never come
-	lateAfter int     // step before which Disconnect does not come
+	endedAt   time.Time
+	lateAfter int // step before which Disconnect does not come
 
 	// The peer's end.
 	attached bool // the peer reads and writes
@@ -147,6 +148,15 @@ func (k *Socket) processDied() {
 // unfinished reports whether an event waits to be handled again.
 func (k *Socket) unfinished() bool { return len(k.up) > 0 && k.up[0].attempts > 0 }
 
+// pending reports whether a front of functions has something to do with the connection
+// before hours may pass: end it, report its end, or have the sweeper find it.
+func (k *Socket) pending() bool {
+	if k.engine.Plan.Mode != Functions || !k.open || k.left {
+		return false
+	}
+	return !k.mute || time.Since(k.endedAt) < 40*time.Minute
+}
+
 // longest is how long a connection of API Gateway may last.
 const longest = 2 * time.Hour
 
@@ -185,6 +195,7 @@ func (k *Socket) end() {
 	if k.left || k.mute {
 		return
 	}
+	k.endedAt = time.Now()
 	if e.Plan.Mode == Functions && !e.calm && e.Chance(e.Plan.Faults.Mute*10) {
 		k.mute = true
 		e.tracef("%v: its Disconnect will never come", k)

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 
@@ -20,7 +21,7 @@ var races = []story{
 }
 
 func raceAddress(t *testing.T, r *relay) {
-	for range 10 {
+	for range 4 {
 		address := peer.NewAddress()
 		const n = 8
 		homes := make([]*home, n)
@@ -56,7 +57,7 @@ func raceAddress(t *testing.T, r *relay) {
 }
 
 func raceClaim(t *testing.T, r *relay) {
-	for range 10 {
+	for range 5 {
 		id := newID()
 		const n = 6
 		devices := make([]*peer.Device, n)
@@ -282,11 +283,14 @@ func raceOrder(t *testing.T, r *relay) {
 	must(t, err)
 	defer conn.Drop()
 	const n = 60
+	var all []*deal
+	for range n {
+		all = append(all, m.deal())
+	}
 	ctx := soon(t)
 	sent := make(chan error, 1)
 	go func() {
-		for range n {
-			x := m.deal()
+		for _, x := range all {
 			for _, kind := range []string{peer.Request, peer.Completion} {
 				if err := conn.Send(ctx, x.message(kind)); err != nil {
 					sent <- err
@@ -300,8 +304,13 @@ func raceOrder(t *testing.T, r *relay) {
 	for i := 0; len(done) < n; i++ {
 		e := h.dial()
 		here := make(map[string]bool)
+		var came []string
 		for range 3 + i%23 {
-			f := e.next("a message")
+			f, err := e.frame()
+			if err != nil {
+				t.Fatalf("connection %d, with %d of %d done: %v; it has had %v; %s", i, len(done), n, err, came, m.remains(all, done))
+			}
+			came = append(came, f.Type+f.Kind)
 			if f.Type == peer.Message {
 				switch {
 				case f.Kind == peer.Request:
@@ -324,4 +333,14 @@ func raceOrder(t *testing.T, r *relay) {
 		e.drop()
 	}
 	must(t, <-sent)
+}
+
+// remains is what the relay says about the first exchange that is not done.
+func (m *member) remains(all []*deal, done map[string]bool) string {
+	for i, x := range all {
+		if !done[x.id] {
+			return fmt.Sprintf("number %d is %s", i, m.autopsy(soon(m.h.t), x))
+		}
+	}
+	return "nothing remains"
 }
