@@ -140,7 +140,15 @@ func storeMutations() []engine.Mutation {
 		},
 		{
 			Name: "revoked-not-looked-at",
-			What: "what a revoked client sends is handled as before",
+			What: "a revoked client is not disconnected, and what it sends is handled as before",
+			Front: func(_ *engine.Engine, next gateway.Front) gateway.Front {
+				return &engine.MutantFront{Front: next, OnClose: func(ctx context.Context, c gateway.Conn, code gateway.CloseCode, reason string) error {
+					if code == gateway.CloseRevoked {
+						return nil
+					}
+					return next.Close(ctx, c, code, reason)
+				}}
+			},
 			Table: func(_ *engine.Engine, next table.Table) table.Table {
 				return &engine.MutantTable{
 					Table: next,

@@ -245,6 +245,11 @@ func (e *Engine) Rest(d time.Duration) {
 				next = j.at
 			}
 		}
+		for _, k := range e.list {
+			if len(k.up) > 0 && k.retryAt.After(now) && k.retryAt.Before(next) {
+				next = k.retryAt
+			}
+		}
 		e.sweepDue = e.sweepDue || now.Truncate(sweepEvery) != next.Truncate(sweepEvery)
 		e.wait(next.Sub(now))
 	}

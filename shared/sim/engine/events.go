@@ -139,6 +139,7 @@ func (e *Engine) eventEnded(t *Task, failed bool) {
 	if e.Plan.Mode == Functions {
 		if failed {
 			if ev.attempts < maxAttempts {
+				k.retryAt = e.Now().Add(time.Duration(ev.attempts) * time.Second)
 				return // it stays the first in the queue
 			}
 			e.Violate("events", "%v fails again and again: %v", t, t.Err)

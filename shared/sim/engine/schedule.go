@@ -136,7 +136,7 @@ func (e *Engine) listSocket(k *Socket, add func(choice)) {
 	if k.left && !k.attached {
 		return
 	}
-	if k.open && k.busy == nil && len(k.up) > 0 {
+	if k.open && k.busy == nil && len(k.up) > 0 && !k.retryAt.After(e.Now()) {
 		add(choice{kind: doHandle, weight: 10, sock: k})
 	}
 	if k.attached && k.open && (len(k.down) > 0 || k.closed) {

@@ -30,6 +30,7 @@ type Socket struct {
 	closed    bool // no more can be posted
 	gone      bool // Gone answers true
 	up        []*event
+	retryAt   time.Time // when the first of them comes again
 	busy      *Task
 	down      []Frame
 	read      []Frame // read by the peer, no pong yet; only those with a mark

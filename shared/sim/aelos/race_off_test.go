@@ -1,0 +1,5 @@
+//go:build !race
+
+package aelos
+
+const slowdown = 1
