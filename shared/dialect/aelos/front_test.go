@@ -53,6 +53,10 @@ func (f *front) Post(_ context.Context, c gateway.Conn, m gateway.Message) (gate
 	case l.closed != nil:
 		return 0, gateway.ErrGone
 	case l.broken != nil:
+		if l.arrives {
+			m.Data = bytes.Clone(m.Data)
+			l.in = append(l.in, m)
+		}
 		return 0, l.broken
 	case l.mute:
 		return gateway.Sent, nil

@@ -24,13 +24,14 @@ type line struct {
 	n     *node
 	frame int // number of the last frame, for its ID
 
-	mu     sync.Mutex
-	in     []gateway.Message
-	closed *closing
-	mute   bool // nobody is there, and the front does not know
-	slow   bool // droppable messages are dropped
-	broken error
-	posted func(gateway.Message) // called before a message is taken
+	mu      sync.Mutex
+	in      []gateway.Message
+	closed  *closing
+	mute    bool // nobody is there, and the front does not know
+	slow    bool // droppable messages are dropped
+	broken  error
+	arrives bool                  // what is posted arrives though it is broken
+	posted  func(gateway.Message) // called before a message is taken
 }
 
 type closing struct {

@@ -58,6 +58,16 @@ const (
 	saidUnsure
 )
 
+// doubt notes that nobody knows any more what a viewer was told last. It reports false
+// of one that has yet to be welcomed.
+func (v *viewer) doubt() bool {
+	if v.Said == saidNothing {
+		return false
+	}
+	v.Said = saidUnsure
+	return true
+}
+
 // status is what viewers ought to be told.
 func (r *roster) status() said {
 	if r.Boat != nil {

@@ -176,8 +176,8 @@ func (r *roster) distrust() {
 	}
 	r.mayKnow(r.Lease.Tags)
 	for i := range r.Viewers {
-		if v := &r.Viewers[i]; v.Said != saidNothing && slices.Contains(r.Lease.Viewers, v.Tag) {
-			v.Said = saidUnsure
+		if v := &r.Viewers[i]; slices.Contains(r.Lease.Viewers, v.Tag) {
+			v.doubt()
 		}
 	}
 	r.Lease = nil
@@ -209,10 +209,12 @@ func (d *Dialect) note(ctx context.Context, lent *roster, n *news) error {
 			v := &r.Viewers[i]
 			if s, ok := n.viewers[v.Conn]; ok {
 				v.Said, v.NotBefore = s, 0
-			} else if n.failed != nil && slices.Contains(n.failed.conns, v.Conn) {
+			} else if n.failedTo(v.Conn) {
 				v.NotBefore = d.core.Now().Add(notNow).UnixMilli()
+				v.doubt()
 			}
 		}
+		r.mayKnow(n.tried)
 		switch {
 		case n.boat == "":
 		case r.Boat != nil && r.Boat.Conn == n.boat:
@@ -232,12 +234,16 @@ func (n *news) unsure(r *roster) bool {
 	changed := false
 	for i := range r.Viewers {
 		v := &r.Viewers[i]
-		if _, ok := n.viewers[v.Conn]; ok && v.Said != saidNothing {
-			v.Said, changed = saidUnsure, true
+		if _, ok := n.viewers[v.Conn]; (ok || n.failedTo(v.Conn)) && v.doubt() {
+			changed = true
 		}
 	}
-	if r.Boat != nil && r.Boat.Conn == n.boat {
+	if r.Boat != nil && (r.Boat.Conn == n.boat || n.failedTo(r.Boat.Conn)) {
 		r.Boat.Listed, changed = false, true
+	}
+	if len(n.tried) > 0 {
+		r.mayKnow(n.tried)
+		changed = true
 	}
 	return changed
 }

@@ -17,6 +17,15 @@ type news struct {
 	boat    gateway.Conn // "" if it was not told
 	tags    []tag        // that it knows now
 	failed  *postError
+	// tried are the tags that the boat may know although telling it has failed: a front
+	// may have sent what it reports as failed.
+	tried []tag
+}
+
+// failedTo reports whether telling a connection has failed, so that nobody knows what it
+// has heard.
+func (n *news) failedTo(c gateway.Conn) bool {
+	return n.failed != nil && slices.Contains(n.failed.conns, c)
 }
 
 func (n *news) failedFor(c gateway.Conn, err error) {
@@ -121,6 +130,7 @@ func (d *Dialect) tellBoat(ctx context.Context, r *roster, n *news, known []tag)
 	defer n.mu.Unlock()
 	if err != nil {
 		n.failedFor(r.Boat.Conn, err)
+		n.tried = attach
 		return
 	}
 	n.boat, n.tags = r.Boat.Conn, known

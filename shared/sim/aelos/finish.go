@@ -19,7 +19,11 @@ func (w *world) Finish() {
 	w.diligent = true
 	for range 3 {
 		for _, p := range w.ends() {
-			if p.newest() == nil {
+			l := p.newest()
+			if l != nil && !l.said {
+				l.sock.HangUp()
+			}
+			if l == nil || !l.said {
 				p.dial()
 			}
 		}

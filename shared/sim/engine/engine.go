@@ -255,6 +255,11 @@ func (e *Engine) Rest(d time.Duration) {
 	}
 }
 
+// Troubled says that some handler has been at work for so long, or has met a fault.
+func (e *Engine) Troubled(d time.Duration) bool {
+	return slices.ContainsFunc(e.tasks, func(t *Task) bool { return t.Faulty || t.Attempt > 1 || e.Now().Sub(t.At) > d })
+}
+
 // Soon has something done as soon as the relay runs.
 func (e *Engine) Soon(do func()) { e.soon = append(e.soon, do) }
 
