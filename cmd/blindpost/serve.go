@@ -118,7 +118,12 @@ func nodeConfig(s Settings, m *metrics.Metrics, log *slog.Logger) (standalone.Co
 	if err != nil {
 		return standalone.Config{}, err
 	}
+	attestation, err := nodeAttestation(s.Agentknock)
+	if err != nil {
+		return standalone.Config{}, err
+	}
 	return standalone.Config{
+		Attestation:    attestation,
 		Aelos:          speakAelos,
 		DataDir:        s.DataDir,
 		Limits:         nodeLimits(s.Limits),

@@ -37,6 +37,7 @@ type Settings struct {
 	Push           push.Text
 	Limits         Limits
 	Transport      Transport
+	Agentknock     AgentknockSettings
 	Aelos          AelosSettings
 	Lambda         LambdaSettings
 }

@@ -18,6 +18,7 @@ import (
 
 	"blindpost/shared/dialect/aelos"
 	"blindpost/shared/dialect/agentknock"
+	"blindpost/shared/dialect/agentknock/attest"
 	"blindpost/shared/gateway/invoke"
 )
 
@@ -104,6 +105,8 @@ aelos-clock-leeway: 7s
 aelos-boat-frames-per-minute: 4
 aelos-viewer-frames-per-minute: 5
 aelos-commands-per-minute: 0
+agentknock-attestation: require
+agentknock-attestation-roots: /etc/roots.pem
 agentknock-client-exchanges-per-minute: 1
 agentknock-device-exchanges-per-minute: 2
 agentknock-client-open-exchanges: 3
@@ -163,7 +166,8 @@ func TestFileSetsEverything(t *testing.T) {
 				ExchangeTTL: 168 * time.Hour, RecoveryTTL: 8 * time.Hour, PairingTTL: 9 * time.Minute, WakeInterval: 10 * time.Second,
 			},
 		},
-		Aelos: AelosSettings{SecretFile: "/run/secrets/aelos", Path: "/relay", Controller: controller(t, "roles=controller")},
+		Agentknock: AgentknockSettings{Attestation: attest.Require, AttestationRoots: "/etc/roots.pem"},
+		Aelos:      AelosSettings{SecretFile: "/run/secrets/aelos", Path: "/relay", Controller: controller(t, "roles=controller")},
 		Lambda: LambdaSettings{
 			URL: "http://127.0.0.1:3001", Region: "eu-west-3", Functions: invoke.Functions{Connect: "c", Message: "m", Disconnect: "d"},
 			Ingress: "http://127.0.0.1:9324/0/ingress.fifo", Timeout: 28 * time.Second, PathParam: "path",
@@ -304,6 +308,10 @@ func TestErrorsNameTheSetting(t *testing.T) {
 		{name: "no viewers", args: "--aelos-max-viewers=0", want: "setting aelos-max-viewers: it must be more than 0"},
 		{name: "small Aelos frame", args: "--aelos-max-frame=1KiB", want: "setting aelos-max-frame: it must be at least 2KiB"},
 		{name: "no time for hello", args: "--aelos-hello-timeout=0s", want: "setting aelos-hello-timeout"},
+		{name: "a demand that there is not", args: "--agentknock-attestation=on", want: "flag -agentknock-attestation: it must be off, check or require"},
+		{name: "attestation without roots", args: "--agentknock-attestation=check", want: "setting agentknock-attestation: it needs a file with the roots"},
+		{name: "demand without roots", args: "--agentknock-attestation=require", want: "setting agentknock-attestation: it needs a file with the roots"},
+		{name: "roots that nobody uses", args: "--agentknock-attestation-roots=r.pem", want: "setting agentknock-attestation: roots are named"},
 		{name: "spread", args: "--shutdown-spread=2h", want: "setting shutdown-spread: it must be at most 1h"},
 	}
 	for _, tt := range tests {

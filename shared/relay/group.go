@@ -227,12 +227,31 @@ func (r *Relay) clearLost(ctx context.Context, root *Member) (bool, error) {
 		if _, err := r.front.Stat(ctx, m.Conn); !errors.Is(err, gateway.ErrGone) {
 			continue // alive, or we cannot tell
 		}
+		if opening, err := r.mayBeOpening(ctx, m.Conn); err != nil {
+			return false, err
+		} else if opening {
+			continue // the next look is soon enough
+		}
 		b := jobBody{Group: m.Group, Member: m.Key, Conn: m.Conn}
 		if err := r.sendJob(ctx, jobEnd, string(m.Conn), b); err != nil {
 			return false, err
 		}
 	}
 	return connected, nil
+}
+
+// openTime is how long a front may take from an upgrade to a connection that can be
+// posted to: API Gateway waits 29 s for Connect.
+const openTime = 30 * time.Second
+
+// mayBeOpening reports whether a connection may be one that is gone only in so far as
+// its Connect has not returned yet: a dialect may join during Connect.
+func (r *Relay) mayBeOpening(ctx context.Context, id gateway.Conn) (bool, error) {
+	c, err := r.LoadConn(ctx, id)
+	if err != nil || c == nil {
+		return false, err
+	}
+	return r.now().Sub(c.At) < openTime, nil
 }
 
 // rootItem names the member that stands for the group.

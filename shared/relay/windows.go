@@ -17,6 +17,11 @@ const (
 	maxUnsaved = 1 << 16 // bounds the memory
 )
 
+// seldomSaved says whether that is done for the frame that is handled. A front that
+// calls the functions directly has each frame handled by whatever process is free;
+// behind a queue it is mostly the same one.
+func (c *Conn) seldomSaved(r *Relay) bool { return r.scattered && c.frame != "" }
+
 // unsaved holds what this process has counted since it last wrote the record of a
 // connection.
 type unsaved struct {

@@ -2,6 +2,8 @@ package relay
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -25,12 +27,15 @@ func (c *countedTable) Write(ctx context.Context, op table.Op) (table.Item, erro
 func counter(t *testing.T, tbl table.Table, limit int64, now func() time.Time) (take func() bool, r *Relay) {
 	r = &Relay{table: tbl, scattered: true, now: now}
 	r.SetLimits(Limits{MessagesPerMinute: limit})
+	frames := 0
 	return func() bool {
 		t.Helper()
 		c, err := r.LoadConn(t.Context(), "conn")
 		if err != nil {
 			t.Fatal(err)
 		}
+		frames++
+		c.frame = fmt.Sprintf("%p %d", r, frames)
 		ok, err := r.TakeMessage(t.Context(), c)
 		if err != nil {
 			t.Fatal(err)
@@ -85,14 +90,16 @@ func TestWindowsAreApart(t *testing.T) {
 	r := &Relay{table: tbl, scattered: true, now: now}
 	r.SetLimits(Limits{MessagesPerMinute: 20, ControlPerMinute: 3})
 	control := 0
-	for range 20 {
+	for i := range 20 {
 		c, err := r.LoadConn(t.Context(), "conn")
 		if err != nil {
 			t.Fatal(err)
 		}
+		c.frame = strconv.Itoa(i)
 		if ok, err := r.TakeMessage(t.Context(), c); err != nil || !ok {
 			t.Fatal("a message is refused", err)
 		}
+		c.frame += "+"
 		if ok, err := r.TakeControl(t.Context(), c); err != nil {
 			t.Fatal(err)
 		} else if ok {
@@ -121,5 +128,34 @@ func TestProcessesTogetherCountNearly(t *testing.T) {
 	}
 	if most := limit + (processes-1)*(saveEvery-1); passed < limit || passed > most {
 		t.Errorf("%d pass, want %d to %d", passed, limit, most)
+	}
+}
+
+// A front that calls directly gives the frames of a connection to one process after
+// another: there the count is exact.
+func TestDirectCallsCountExactly(t *testing.T) {
+	now := func() time.Time { return time.Unix(1000, 0) }
+	tbl := connTable(t, now)
+	const limit, processes = 20, 4
+	var relays []*Relay
+	for range processes {
+		_, r := counter(t, tbl, limit, now)
+		relays = append(relays, r)
+	}
+	passed := 0
+	for i := range 3 * limit {
+		r := relays[i%processes]
+		c, err := r.LoadConn(t.Context(), "conn")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := r.TakeMessage(t.Context(), c); err != nil {
+			t.Fatal(err)
+		} else if ok {
+			passed++
+		}
+	}
+	if passed != limit {
+		t.Errorf("%d pass, want %d", passed, limit)
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // mutationBudget is how many schedules may pass before a mutation is found.
-const mutationBudget = 1000
+const mutationBudget = 3000
 
 func TestMutations(t *testing.T) {
 	if slowdown > 1 {

@@ -27,6 +27,7 @@ import (
 
 	"blindpost/shared/dialect/aelos"
 	"blindpost/shared/dialect/agentknock"
+	"blindpost/shared/dialect/agentknock/attest"
 	"blindpost/shared/dialect/skald"
 	"blindpost/shared/gateway"
 	"blindpost/shared/gateway/server"
@@ -52,6 +53,10 @@ type Config struct {
 	PushText push.Text
 	// Pusher sends pushes; by default they are only logged.
 	Pusher push.Sender
+
+	// Attestation is what devices of Agentknock have to bring along when they claim
+	// their id; by default nothing.
+	Attestation attest.Policy
 
 	// Aelos is how to speak that protocol; without secrets it is not spoken.
 	Aelos Aelos
@@ -171,7 +176,7 @@ func Open(cfg Config) (*Node, error) {
 	n.Skald = skald.New(n.Relay, skald.Options{Limits: cfg.Limits.Skald, PushText: cfg.PushText})
 	n.Relay.Use(n.Skald)
 	n.Agentknock = agentknock.New(n.Relay, agentknock.Options{
-		Limits: cfg.Limits.Agentknock, Pusher: cfg.Pusher, RemoteIP: remoteIP,
+		Limits: cfg.Limits.Agentknock, Pusher: cfg.Pusher, RemoteIP: remoteIP, Attestation: cfg.Attestation,
 	})
 	n.Relay.Use(n.Agentknock)
 	if cfg.Aelos.Secrets != nil {

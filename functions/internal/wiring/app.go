@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 
-	"blindpost/shared/dialect/agentknock"
 	"blindpost/shared/dialect/skald"
 	"blindpost/shared/gateway"
 	"blindpost/shared/gateway/apigw"
@@ -77,8 +76,10 @@ func (a *App) newCore(t table.Table) (*core, error) {
 		Limits: a.cfg.Relay, ConnRecordTTL: a.cfg.ConnRecordTTL, Scattered: true,
 	})
 	r.Use(skald.New(r, skald.Options{Limits: a.cfg.Skald, PushText: a.cfg.PushText}))
-	knock := agentknock.New(r, agentknock.Options{Limits: a.cfg.Agentknock, Pusher: pusher, RemoteIP: remoteIP})
-	r.Use(knock)
+	knock, err := a.useAgentknock(r, pusher)
+	if err != nil {
+		return nil, err
+	}
 	if err := a.useAelos(r); err != nil {
 		return nil, err
 	}

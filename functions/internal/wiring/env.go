@@ -46,6 +46,7 @@ type Config struct {
 	Relay         relay.Limits
 	Skald         skald.Limits
 	Agentknock    agentknock.Limits
+	Attestation   Attestation
 	Aelos         Aelos
 }
 

@@ -59,9 +59,10 @@ func TestEveryVariable(t *testing.T) {
 		"AGENTKNOCK_CLIENT_EXCHANGES_PER_MINUTE": "1", "AGENTKNOCK_DEVICE_EXCHANGES_PER_MINUTE": "2", "AGENTKNOCK_CLIENT_OPEN_EXCHANGES": "3",
 		"AGENTKNOCK_DEVICE_OPEN_EXCHANGES": "4", "AGENTKNOCK_CLIENT_STORED_BYTES": "5KiB", "AGENTKNOCK_DEVICE_STORED_BYTES": "6KiB",
 		"AGENTKNOCK_FRAMES_PER_MINUTE": "7", "AGENTKNOCK_EXCHANGE_TTL": "8h", "AGENTKNOCK_RECOVERY_TTL": "9h", "AGENTKNOCK_PAIRING_TTL": "10m",
-		"AGENTKNOCK_WAKE_INTERVAL": "11s",
+		"AGENTKNOCK_WAKE_INTERVAL": "11s", "AGENTKNOCK_ATTESTATION": "require", "AGENTKNOCK_ATTESTATION_ROOTS": "/run/roots",
 	}
-	minimal := append(slices.Clone(minimal), "BLINDPOST_FRONT_SECRET_FILE=/some/file") // FRONTS needs it
+	minimal := append(slices.Clone(minimal), "BLINDPOST_FRONT_SECRET_FILE=/some/file", // FRONTS needs it
+		"BLINDPOST_AGENTKNOCK_ATTESTATION=check", "BLINDPOST_AGENTKNOCK_ATTESTATION_ROOTS=/some/roots") // and these each other
 	base, err := wiring.Load(minimal, wiring.Message)
 	if err != nil {
 		t.Fatal(err)
@@ -127,6 +128,12 @@ func TestWrongSettings(t *testing.T) {
 		{wiring.Connect, "BLINDPOST_AELOS_CONTROLLER=role=viewer", `BLINDPOST_AELOS_CONTROLLER: claim "role" has a meaning of its own`},
 		{wiring.Connect, "BLINDPOST_AELOS_MAX_FRAME=128KiB", "BLINDPOST_AELOS_MAX_FRAME: it must be from 2048 to 98304"},
 		{wiring.Connect, "BLINDPOST_AELOS_MAX_VIEWERS=0", "BLINDPOST_AELOS_MAX_VIEWERS"},
+		{wiring.Connect, "BLINDPOST_AGENTKNOCK_ATTESTATION=yes", `BLINDPOST_AGENTKNOCK_ATTESTATION="yes": it must be off, check or require`},
+		{wiring.Connect, "BLINDPOST_AGENTKNOCK_ATTESTATION=check", "BLINDPOST_AGENTKNOCK_ATTESTATION: it needs a file with the roots"},
+		{wiring.Connect, "BLINDPOST_AGENTKNOCK_ATTESTATION=require", "BLINDPOST_AGENTKNOCK_ATTESTATION: it needs a file with the roots"},
+		{wiring.Connect, "BLINDPOST_AGENTKNOCK_ATTESTATION_ROOTS=/r.pem", "BLINDPOST_AGENTKNOCK_ATTESTATION: roots are named"},
+		{wiring.Connect, "BLINDPOST_AGENTKNOCK_ATTESTATION=off", ""},
+		{wiring.Connect, "BLINDPOST_AGENTKNOCK_ATTESTATION=require BLINDPOST_AGENTKNOCK_ATTESTATION_ROOTS=/r.pem", ""},
 		{wiring.Connect, "BLINDPOST_ORIGIN_SECRET_HEADER=x-forwarded-for", "BLINDPOST_ORIGIN_SECRET_HEADER"},
 		{wiring.Connect, "BLINDPOST_ORIGIN_SECRET_HEADER=a_b", "BLINDPOST_ORIGIN_SECRET_HEADER"},
 		{wiring.Connect, "BLINDPOST_DEFAULT_PATH=v1/ws", "BLINDPOST_DEFAULT_PATH"},

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"blindpost/shared/dialect/agentknock/attest"
 	"blindpost/shared/gateway"
 	"blindpost/shared/push"
 	"blindpost/shared/queue"
@@ -24,14 +25,17 @@ type Options struct {
 	RemoteIP func(*http.Request) netip.Addr
 	// Pusher wakes devices.
 	Pusher push.Sender
+	// Attestation is what claims have to bring along; by default nothing.
+	Attestation attest.Policy
 }
 
 // Dialect is the Agentknock protocol.
 type Dialect struct {
-	core     *relay.Relay
-	limits   atomic.Pointer[Limits]
-	remoteIP func(*http.Request) netip.Addr
-	pusher   push.Sender
+	core        *relay.Relay
+	limits      atomic.Pointer[Limits]
+	remoteIP    func(*http.Request) netip.Addr
+	pusher      push.Sender
+	attestation attest.Policy
 }
 
 var (
@@ -45,7 +49,7 @@ var (
 
 // New makes the dialect on a core. The caller adds it with core.Use.
 func New(core *relay.Relay, o Options) *Dialect {
-	d := &Dialect{core: core, remoteIP: o.RemoteIP, pusher: o.Pusher}
+	d := &Dialect{core: core, remoteIP: o.RemoteIP, pusher: o.Pusher, attestation: o.Attestation}
 	d.limits.Store(&o.Limits)
 	return d
 }

@@ -94,7 +94,7 @@ func newCast(t testing.TB, functions bool, deals ...*stageDeal) *cast {
 			t.Fatal(err)
 		}
 	}
-	must(c.knock.claim(ctx, stageDevice, hash))
+	must(c.knock.claim(ctx, stageDevice, hash, func() error { return nil }))
 	m, err := c.relay.GetMember(ctx, groupOf(stageDevice), deviceMember)
 	must(err)
 	must(c.knock.setAddress(ctx, m, stageAddress))

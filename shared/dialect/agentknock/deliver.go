@@ -104,6 +104,28 @@ func (d *Dialect) toClient(ctx context.Context, x *record, f relay.Frame) error 
 	return err
 }
 
+// scattered says that handlers of a device may run at the same time, in other processes.
+func (d *Dialect) scattered() bool { return d.core.ConnRecordTTL() > 0 }
+
+// ackBefore acks messages that were accepted just now, before the device gets them: the
+// handler that has accepted them may not have come so far, and the device's receipt
+// must not be the first that a client hears of a message. An ack too many does no harm.
+func (d *Dialect) ackBefore(ctx context.Context, h home, parcels []parcel) error {
+	if !d.scattered() {
+		return nil
+	}
+	x, err := d.loadExchange(ctx, h, parcels[0].Request, false)
+	if err != nil || x == nil {
+		return err
+	}
+	for _, p := range parcels {
+		if err := d.toClient(ctx, x, ackFrame(p.scope)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // deliverAfter is when a message is tried again that could not be posted.
 const deliverAfter = 2 * time.Second
 

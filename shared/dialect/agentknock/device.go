@@ -8,7 +8,9 @@ import (
 	"blindpost/shared/relay"
 )
 
-// deviceFrame handles a frame of a device, which the core holds.
+// deviceFrame handles a frame of a device, which the core holds. What a connection says
+// that is the device's no more still counts, and then it ends: should whoever has
+// replaced it have died before that, the device would wait on it for ever.
 func (d *Dialect) deviceFrame(ctx context.Context, c *relay.Conn, s *session, f frame) error {
 	h := s.home()
 	self, err := d.device(ctx, h)
@@ -18,12 +20,16 @@ func (d *Dialect) deviceFrame(ctx context.Context, c *relay.Conn, s *session, f 
 	if self == nil {
 		return d.close(ctx, c.ID, gateway.CloseNormal, "the device was deleted")
 	}
-	if self.Conn == c.ID {
-		// Replaced or gone meanwhile, what it says still counts.
-		if _, err := d.greet(ctx, c, s); err != nil && !errors.Is(err, errNotOpen) {
-			return err
-		}
+	if self.Conn != c.ID {
+		return errors.Join(d.deviceSays(ctx, c, h, f), d.close(ctx, c.ID, d.ReplacedCode(), replacedText))
 	}
+	if _, err := d.greet(ctx, c, s); err != nil && !errors.Is(err, errNotOpen) {
+		return err
+	}
+	return d.deviceSays(ctx, c, h, f)
+}
+
+func (d *Dialect) deviceSays(ctx context.Context, c *relay.Conn, h home, f frame) error {
 	if f.Type == typeSetClientState {
 		return d.setClientState(ctx, c, h, f)
 	}
@@ -66,6 +72,9 @@ func (d *Dialect) requestTaken(ctx context.Context, h home, out outcome) error {
 func (d *Dialect) requestDelivered(ctx context.Context, h home, x *record) error {
 	err := d.toClient(ctx, x, receiptFrame(x.scope(request)))
 	if x.Completion == Accepted {
+		if d.scattered() { // see ackBefore
+			err = errors.Join(err, d.toClient(ctx, x, ackFrame(x.scope(completion))))
+		}
 		err = errors.Join(err, d.deliver(ctx, h, x, completion, nil))
 	}
 	return err

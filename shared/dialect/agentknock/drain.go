@@ -30,9 +30,9 @@ const (
 	// device will come again.
 	drainAttempts = 5
 
-	// A connection may take so long to open. A job looks so often, with pauses that
-	// double; then it leaves the rest to the queue.
-	young       = 15 * time.Second
+	// A connection may take so long to open: API Gateway waits 29 s for Connect. A job
+	// looks so often, with pauses that double; then it leaves the rest to the queue.
+	young       = 30 * time.Second
 	greetTries  = 7
 	greetPause  = 10 * time.Millisecond
 	attrGreeted = "greet"   // epoch of the connection that was sent its first word
@@ -104,8 +104,11 @@ func (d *Dialect) greet(ctx context.Context, c *relay.Conn, s *session) (gone bo
 		return false, nil
 	}
 	m, err := d.device(ctx, s.home())
-	if err != nil || m == nil || m.Conn != c.ID {
+	switch {
+	case err != nil || m == nil:
 		return true, err
+	case m.Conn != c.ID:
+		return true, d.endReplaced(ctx, c)
 	}
 	ok, err := d.post(ctx, c.ID, pushFrame(pushState(m)))
 	switch {
@@ -126,6 +129,23 @@ func (d *Dialect) greet(ctx context.Context, c *relay.Conn, s *session) (gone bo
 	s.Drain.Greeted = true
 	return false, d.saveSession(ctx, c, s)
 }
+
+// endReplaced closes a connection that was replaced while it was being opened, when it
+// could not be closed yet: nobody would do it later, and it would hear nothing.
+func (d *Dialect) endReplaced(ctx context.Context, c *relay.Conn) error {
+	err := d.core.Front().Close(ctx, c.ID, d.ReplacedCode(), replacedText)
+	switch {
+	case errors.Is(err, gateway.ErrGone) && d.core.Now().Sub(c.At) <= young:
+		return errNotOpen
+	case errors.Is(err, gateway.ErrGone):
+		return nil
+	case err != nil:
+		return fmt.Errorf("failed to close: %w", err)
+	}
+	return nil
+}
+
+const replacedText = "replaced by a newer connection"
 
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
@@ -231,6 +251,11 @@ func (d *Dialect) drainEntry(ctx context.Context, c *relay.Conn, s *session, w *
 			continue
 		}
 		parcels = append(parcels, parcel{scope: scope{Client: e.client, Request: e.id, Kind: k}, address: e.address})
+	}
+	if len(parcels) > 0 && e.isFresh(d.core.Now(), d.lim()) {
+		if err := d.ackBefore(ctx, s.home(), parcels); err != nil {
+			return false, err
+		}
 	}
 	full := w.frames+len(parcels) >= drainCount || w.bytes+int(e.bytes) >= drainBytes
 	for i, p := range parcels {

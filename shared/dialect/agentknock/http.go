@@ -204,7 +204,8 @@ func (d *Dialect) serveClaim(c *call) (answer, error) {
 	if !valid {
 		return no(http.StatusBadRequest, "INVALID_REQUEST", "The device token is not 32 bytes in unpadded base64url."), nil
 	}
-	if !validAttestation(c.body["attestation"]) {
+	given, valid := parseAttestation(c.body["attestation"])
+	if !valid {
 		return errBody, nil
 	}
 	within, err := d.takeAddress(c)
@@ -214,26 +215,18 @@ func (d *Dialect) serveClaim(c *call) (answer, error) {
 	if !within {
 		return tooMany(minute), nil
 	}
-	switch err := d.claim(c.Context(), c.device, hash); {
+	err = d.claim(c.Context(), c.device, hash, func() error { return d.attested(given, c.device, token) })
+	var refused *unattested
+	switch {
+	case errors.As(err, &refused):
+		d.core.Log().InfoContext(c.Context(), "claim refused", "device", short(c.device), "reason", refused.Error())
+		return no(http.StatusForbidden, refused.code, refused.message()), nil
 	case errors.Is(err, errOtherToken):
 		return no(http.StatusConflict, "DEVICE_ALREADY_CLAIMED", "The device is claimed with another token."), nil
 	case err != nil:
 		return answer{}, err
 	}
 	return ok(map[string]any{"claimed": true, "device_id": c.device}), nil
-}
-
-// validAttestation checks the form of an attestation. This relay demands none, so
-// nothing depends on what is in it.
-func validAttestation(raw []byte) bool {
-	if raw == nil || string(raw) == "null" {
-		return true
-	}
-	var a struct {
-		Type  *string   `json:"type"`
-		Chain *[]string `json:"certificate_chain"`
-	}
-	return json.Unmarshal(raw, &a) == nil && a.Type != nil && a.Chain != nil
 }
 
 func (d *Dialect) serveAddress(c *call) (answer, error) {

@@ -226,13 +226,24 @@ type entry struct {
 	address             string
 	bytes               int64
 	request, completion bool // waits for the device
+	// deadline is that of the exchange.
+	deadline time.Time
+}
+
+// ackTime is how long a handler may take from accepting a message to its ack; one that
+// has died is run again within that time.
+const ackTime = time.Minute
+
+// isFresh reports whether something may have been accepted within ackTime.
+func (e entry) isFresh(now time.Time, lim *Limits) bool {
+	return now.Sub(e.deadline.Add(-lim.ExchangeTTL)) < ackTime
 }
 
 func entryFrom(it table.Item) entry {
 	a := it.Attrs
 	return entry{
 		sort: it.Key.Sort, id: a["x"].Str(), client: a["c"].Str(), bytes: a["b"].Num(),
-		address: a["a"].Str(),
+		address: a["a"].Str(), deadline: it.Expires,
 		request: a[string(request)].Num() == 1, completion: a[string(completion)].Num() == 1,
 	}
 }

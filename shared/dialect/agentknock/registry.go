@@ -24,8 +24,9 @@ var (
 // lookEvery is when the sweeper looks at a device for the first time.
 const lookEvery = 24 * time.Hour
 
-// claim makes a device known, or finds that it is known by the same token.
-func (d *Dialect) claim(ctx context.Context, device string, token []byte) error {
+// claim makes a device known, or finds that it is known by the same token. A device that
+// is not known has to be admitted first; nothing is written before.
+func (d *Dialect) claim(ctx context.Context, device string, token []byte, admit func() error) error {
 	group := groupOf(device)
 	for range maxTries {
 		m, err := d.core.GetMember(ctx, group, deviceMember)
@@ -37,6 +38,9 @@ func (d *Dialect) claim(ctx context.Context, device string, token []byte) error 
 				return errOtherToken
 			}
 			return nil
+		}
+		if err := admit(); err != nil {
+			return err
 		}
 		// An earlier life may have been deleted only half way.
 		if err := d.core.CleanGroup(ctx, group); err != nil {

@@ -80,6 +80,9 @@ func (s *stage) start() {
 		Log: slog.New(slog.DiscardHandler), Now: s.clock, Random: rand.Reader,
 		NewID: func() string { s.serial++; return fmt.Sprint("id", s.serial) },
 	}
+	if s.functions {
+		o.ConnRecordTTL = 3 * time.Hour
+	}
 	s.relay = relay.New(o)
 	s.knock = New(s.relay, Options{Limits: DefaultLimits(), Pusher: stagePusher{s}})
 	s.relay.Use(s.knock)

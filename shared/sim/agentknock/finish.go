@@ -1,7 +1,6 @@
 package agentknock
 
 import (
-	"os"
 	"time"
 
 	"blindpost/shared/dialect/agentknock/peer"
@@ -14,9 +13,7 @@ func (w *world) Finish() {
 	if w.e.Failed() {
 		return
 	}
-	if os.Getenv("NEWEST") != "" {
-		w.checkNewest()
-	}
+	w.checkNewest()
 	w.checkSleeping()
 	for _, k := range w.e.Sockets() {
 		if k.Attached() && w.e.Chance(700) {

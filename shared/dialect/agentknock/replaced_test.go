@@ -1,0 +1,121 @@
+package agentknock
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"blindpost/shared/dialect/agentknock/peer"
+	"blindpost/shared/gateway"
+)
+
+// upgrade asks for a connection that is not open yet when Connect has returned.
+func (s *stage) upgrade(path, token string) gateway.Conn {
+	s.serial++
+	id := gateway.Conn("slow" + peer.NewID(s.now)[20:])
+	s.conns[id] = &stageConn{}
+	res, err := s.relay.Connect(s.t.Context(), gateway.ConnectEvent{
+		Conn: id, Path: path, At: s.now, RemoteIP: netip.MustParseAddr("198.51.100.1"),
+		Header: http.Header{"Authorization": {"Bearer " + token}},
+	})
+	if err != nil || !res.Accepted() {
+		s.t.Fatalf("an upgrade is answered with %d, %v", res.Status, err)
+	}
+	return id
+}
+
+// Of two upgrades of a device that overlap the second cannot close the first, which is
+// not open yet; it is closed when it is.
+func TestOverlappingUpgrades(t *testing.T) {
+	for _, functions := range []bool{false, true} {
+		c := newCast(t, functions, &stageDeal{})
+		first := c.upgrade(c.device.path, c.device.token)
+		second := c.dial(c.device.path, c.device.token)
+		c.conns[first].open = true
+		for c.work() {
+			continue
+		}
+		if x := c.conns[first]; !x.closed || x.code != gateway.CloseNormal || len(x.inbox) > 0 {
+			t.Errorf("functions %t: the first connection is %+v", functions, x)
+		}
+		if got := c.conns[second].inbox; len(got) != 2 || !strings.Contains(got[1], peer.CaughtUp) {
+			t.Errorf("functions %t: the second connection is sent %s", functions, got)
+		}
+	}
+}
+
+// A connection whose successor has died before it could close it ends when it speaks,
+// and what it says counts.
+func TestReplacedConnectionThatSpeaks(t *testing.T) {
+	c := newCast(t, true, &stageDeal{})
+	old := c.dial(c.device.path, c.device.token)
+	client := c.dial(c.client.path, c.client.token)
+	for c.work() {
+		continue
+	}
+	x := c.deals[0]
+	c.frame(client, string(x.frame(peer.Message, peer.Request).Encode()))
+	c.dial(c.device.path, c.device.token)
+	// As if the close had not come to it.
+	c.conns[old].closed, c.conns[old].code = false, 0
+	c.ended = nil
+	c.frame(old, string(x.frame(peer.Ack, peer.Request).Encode()))
+	if got := c.conns[old]; !got.closed || got.code != gateway.CloseNormal {
+		t.Errorf("the old connection is %+v", got)
+	}
+	if got := c.conns[client].inbox; len(got) != 2 || !strings.Contains(got[1], peer.Receipt) {
+		t.Errorf("the client is sent %s", got)
+	}
+}
+
+// A device may get a message, and ack it, before the handler that has accepted it has
+// acked it. Its client hears the ack first all the same.
+func TestAckBeforeReceipt(t *testing.T) {
+	for _, k := range []string{peer.Request, peer.Completion} {
+		t.Run(k, func(t *testing.T) {
+			c := newCast(t, true, &stageDeal{})
+			client := c.dial(c.client.path, c.client.token)
+			x := c.deals[0]
+			if k == peer.Completion {
+				c.frame(client, string(x.frame(peer.Message, peer.Request).Encode()))
+				c.conns[client].inbox = nil
+			}
+			// A handler in another process writes, and comes no further for a while.
+			conn, err := c.relay.LoadConn(t.Context(), client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := sessionOf(conn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := move{
+				scope: scope{Client: x.client, Request: x.id, Kind: kind(k)}, event: RequestSent,
+				payload: []byte(x.payload(k)), conn: client, connAt: conn.At,
+			}
+			if k == peer.Completion {
+				m.event = CompletionSent
+			}
+			if _, err := c.knock.apply(t.Context(), s.home(), m); err != nil {
+				t.Fatal(err)
+			}
+			device := c.dial(c.device.path, c.device.token)
+			for c.work() {
+				continue
+			}
+			c.frame(device, string(x.frame(peer.Ack, peer.Request).Encode()))
+			c.frame(device, string(x.frame(peer.Ack, peer.Completion).Encode()))
+			got := c.conns[client].inbox
+			at := func(typ string) int {
+				return slices.IndexFunc(got, func(text string) bool {
+					return strings.Contains(text, `"type":"`+typ+`"`) && strings.Contains(text, `"kind":"`+k+`"`)
+				})
+			}
+			if a, r := at(peer.Ack), at(peer.Receipt); a < 0 || r < a {
+				t.Errorf("the client is sent %s", got)
+			}
+		})
+	}
+}

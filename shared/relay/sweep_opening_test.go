@@ -1,0 +1,39 @@
+package relay_test
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// A dialect may join during Connect, before the front can tell the connection from one
+// that is gone. The sweeper does not take it for lost; one that stays gone it does.
+func TestSweepLeavesAConnectionThatOpens(t *testing.T) {
+	for name, stays := range map[string]bool{"opens": true, "never opens": false} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t, scattered)
+			_, phone := s.home()
+			s.disconnect(phone)
+			s.reap()
+			s.now = s.now.Truncate(30 * time.Minute).Add(30*time.Minute - time.Second)
+			phone = s.comes(1)
+			phone.over = true // as the front says
+			s.now = s.now.Add(2 * time.Second)
+			s.handled("a sweep", s.r.Sweep(context.Background()))
+			s.runJobs()
+			phone.over = !stays
+			s.later(time.Minute)
+			if m := s.member(t, 1); m.Conn != phone.id {
+				t.Fatalf("the connection that opens is %s, the relay knows %q", phone.id, m.Conn)
+			}
+			for range 8 {
+				s.later(5 * time.Minute)
+				s.handled("a sweep", s.r.Sweep(context.Background()))
+			}
+			s.runJobs()
+			if m := s.member(t, 1); (m.Conn == phone.id) != stays {
+				t.Errorf("in the end the relay knows %q", m.Conn)
+			}
+		})
+	}
+}
