@@ -33,9 +33,10 @@ race: ## the concurrent packages under the race detector
 
 SEEDS ?= 100000
 START ?= 1
-sim: ## SEEDS schedules from START on, or the one of SEED=n with its trace; TABLE=bolt over a file, TABLE=dynamo over a stand-in of DynamoDB
+DIALECT ?= skald
+sim: ## SEEDS schedules from START on, or the one of SEED=n with its trace; DIALECT=agentknock|aelos; Skald also with TABLE=bolt over a file, TABLE=dynamo over a stand-in of DynamoDB
 	SEED=$(SEED) SEEDS=$(SEEDS) START=$(START) TABLE=$(TABLE) \
-	  $(GO) test $(if $(filter dynamo,$(TABLE)),-tags aws) ./shared/sim -run '^TestSimulation$$' -count=1 -timeout 0 -v
+	  $(GO) test $(if $(filter dynamo,$(TABLE)),-tags aws) ./shared/sim$(if $(filter skald,$(DIALECT)),,/$(DIALECT)) -run '^TestSimulation$$' -count=1 -timeout 0 -v
 
 chaos: ## real faults on the real binary, at most five minutes
 	$(GO) test ./shared/chaos -run '^TestChaos$$' -count=1 -timeout 10m -v -chaos

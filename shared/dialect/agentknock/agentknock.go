@@ -99,6 +99,7 @@ type jobBody struct {
 	Client     string       `json:"c,omitempty"`
 	Request    string       `json:"r,omitempty"`
 	Conn       gateway.Conn `json:"n,omitempty"`
+	At         time.Time    `json:"a,omitzero"` // when that was opened
 	Round      int          `json:"o,omitempty"`
 }
 

@@ -91,6 +91,9 @@ func (d *Dialect) try(ctx context.Context, h home, m move) (outcome, error) {
 	switch {
 	case x != nil && x.Client != m.Client:
 		return foreign(m)
+	case x != nil && x.Live() && client == nil:
+		// They were made in one step, after the client was looked for.
+		return outcome{}, table.ErrCondition
 	case x == nil && m.event == RequestSent && !m.resume:
 		return d.begin(ctx, h, m, client)
 	case x == nil && m.event == CompletionSent && !m.resume:

@@ -99,6 +99,9 @@ func (d *Dialect) requestSent(ctx context.Context, c *relay.Conn, h home, s scop
 		return d.reply(ctx, c, inactiveFrame(s.whole()))
 	}
 	err := d.reply(ctx, c, ackFrame(s))
+	if err != nil && d.scattered() {
+		return err // the frame comes again, and the ack has to be the first
+	}
 	if out.x.Request == Delivered {
 		err = errors.Join(err, d.reply(ctx, c, receiptFrame(s)))
 	}
@@ -130,7 +133,7 @@ func (d *Dialect) takenUp(ctx context.Context, h home, x *record) error {
 func (d *Dialect) completionSent(ctx context.Context, c *relay.Conn, h home, s scope, out outcome) error {
 	err := d.reply(ctx, c, ackFrame(s))
 	switch {
-	case out.x == nil:
+	case out.x == nil || err != nil && d.scattered():
 		return err
 	case out.x.Completion == Delivered:
 		return errors.Join(err, d.reply(ctx, c, receiptFrame(s)))

@@ -121,6 +121,9 @@ func (d *Dialect) resumedByDevice(ctx context.Context, c *relay.Conn, h home, s 
 			continue
 		}
 		_, err = d.postPayload(ctx, c.ID, h, parcel{scope: out.x.scope(k), address: out.x.Address})
+		if errors.Is(err, gateway.ErrGone) {
+			return nil // it is sent with what waits when it comes again
+		}
 	}
 	return err
 }

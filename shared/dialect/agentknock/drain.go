@@ -80,8 +80,11 @@ func (d *Dialect) drainHeld(ctx context.Context, b jobBody) error {
 	}
 	defer release()
 	c, err := d.core.LoadConn(ctx, b.Conn)
-	if err != nil || c == nil {
+	if err != nil {
 		return err
+	}
+	if c == nil {
+		return d.endUnknown(ctx, b)
 	}
 	s, err := sessionOf(c)
 	if err != nil || s.Drain.Done || s.Drain.Mark != 0 {
@@ -108,7 +111,7 @@ func (d *Dialect) greet(ctx context.Context, c *relay.Conn, s *session) (gone bo
 	case err != nil || m == nil:
 		return true, err
 	case m.Conn != c.ID:
-		return true, d.endReplaced(ctx, c)
+		return true, d.endReplaced(ctx, c.ID, c.At)
 	}
 	ok, err := d.post(ctx, c.ID, pushFrame(pushState(m)))
 	switch {
@@ -121,7 +124,7 @@ func (d *Dialect) greet(ctx context.Context, c *relay.Conn, s *session) (gone bo
 	}
 	err = d.changeDevice(ctx, m, relay.MemberChange{Attrs: map[string]table.Value{attrGreeted: table.Number(m.Epoch)}})
 	if errors.Is(err, table.ErrCondition) {
-		return true, nil // replaced
+		return true, d.endReplaced(ctx, c.ID, c.At)
 	}
 	if err != nil {
 		return false, err
@@ -132,10 +135,10 @@ func (d *Dialect) greet(ctx context.Context, c *relay.Conn, s *session) (gone bo
 
 // endReplaced closes a connection that was replaced while it was being opened, when it
 // could not be closed yet: nobody would do it later, and it would hear nothing.
-func (d *Dialect) endReplaced(ctx context.Context, c *relay.Conn) error {
-	err := d.core.Front().Close(ctx, c.ID, d.ReplacedCode(), replacedText)
+func (d *Dialect) endReplaced(ctx context.Context, c gateway.Conn, at time.Time) error {
+	err := d.core.Front().Close(ctx, c, d.ReplacedCode(), replacedText)
 	switch {
-	case errors.Is(err, gateway.ErrGone) && d.core.Now().Sub(c.At) <= young:
+	case errors.Is(err, gateway.ErrGone) && d.core.Now().Sub(at) <= young:
 		return errNotOpen
 	case errors.Is(err, gateway.ErrGone):
 		return nil
@@ -143,6 +146,20 @@ func (d *Dialect) endReplaced(ctx context.Context, c *relay.Conn) error {
 		return fmt.Errorf("failed to close: %w", err)
 	}
 	return nil
+}
+
+// endUnknown closes a connection whose record is gone. Most often that has ended; but
+// what stands in for the Disconnect of one that was replaced can be quicker than its
+// Connect. Then it is closed when it must be open.
+func (d *Dialect) endUnknown(ctx context.Context, b jobBody) error {
+	if !d.scattered() {
+		return nil // a record lives as long as its connection
+	}
+	err := d.endReplaced(ctx, b.Conn, b.At)
+	if errors.Is(err, errNotOpen) {
+		return d.later(ctx, jobDrain, b, b.At.Add(young+time.Second))
+	}
+	return err
 }
 
 const replacedText = "replaced by a newer connection"

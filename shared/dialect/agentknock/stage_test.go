@@ -48,6 +48,9 @@ type stage struct {
 	crashAt     int
 	afterEffect bool
 	dead        bool
+
+	// beforeGet, if set, is called before an item is read: what another process does.
+	beforeGet func(table.Key)
 }
 
 // stageConn is a connection as the front knows it.
@@ -265,6 +268,9 @@ type stageTable struct {
 }
 
 func (t stageTable) Get(ctx context.Context, k table.Key) (it table.Item, err error) {
+	if t.s.beforeGet != nil {
+		t.s.beforeGet(k)
+	}
 	errOp := t.s.op(func() error { it, err = t.Table.Get(ctx, k); return err })
 	return it, errOp
 }

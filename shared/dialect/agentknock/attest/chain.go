@@ -73,7 +73,7 @@ func (r *Roots) reached(certs []*x509.Certificate, now time.Time) error {
 			}
 			return nil // and what else is in its certificate does not count
 		}
-		if err := checkCritical(c, i); err != nil {
+		if err := checkCritical(c); err != nil {
 			return err
 		}
 		if i > 0 {
@@ -92,10 +92,10 @@ func (r *Roots) reached(certs []*x509.Certificate, now time.Time) error {
 }
 
 // checkCritical refuses what a certificate says must be understood and is not. Some
-// devices say so of the key description.
-func checkCritical(c *x509.Certificate, index int) error {
+// devices say so of the key description, which only the first one has by now.
+func checkCritical(c *x509.Certificate) error {
 	for _, oid := range c.UnhandledCriticalExtensions {
-		if index > 0 || !oid.Equal(descriptionOID) {
+		if !oid.Equal(descriptionOID) {
 			return ErrCritical
 		}
 	}
