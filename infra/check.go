@@ -32,6 +32,7 @@ func (s *settings) check() error {
 	s.checkDomain(&c)
 	s.checkBinaryFront(&c)
 	s.checkAlarms(&c)
+	s.checkAttestation(&c)
 	s.checkFunctions(&c)
 	return errors.Join(c...)
 }

@@ -24,6 +24,7 @@ func TestNobodyHasToSetAnything(t *testing.T) {
 
 func TestWhatIsRefused(t *testing.T) {
 	const cert = "arn:aws:acm:us-east-1:123456789012:certificate/a"
+	const roots = "testdata/attestation-roots.pem"
 	for _, tt := range []struct {
 		name    string
 		context map[string]any
@@ -65,6 +66,12 @@ func TestWhatIsRefused(t *testing.T) {
 		{"secret in clear", map[string]any{"blindpost:aelos-secret-arn": "swordfish"}, "is no ARN of a secret"},
 		{"path of Aelos alone", map[string]any{"blindpost:aelos-path": "/boats"}, "are of no use without blindpost:aelos-secret-arn"},
 		{"claim without value", map[string]any{"blindpost:aelos-secret-arn": aelosSecret, "blindpost:fronts": "https://frames.example.org", "blindpost:aelos-controller": "scope"}, "blindpost:aelos-controller: "},
+		{"a demand that there is not", map[string]any{"blindpost:agentknock-attestation": "on"}, `blindpost:agentknock-attestation: "on" is none of off, check, require`},
+		{"attestation where nothing is claimed", map[string]any{"blindpost:agentknock-attestation": "check", "blindpost:agentknock-attestation-roots": roots}, "needs blindpost:edge"},
+		{"attestation without roots", map[string]any{"blindpost:edge": true, "blindpost:agentknock-attestation": "require"}, "blindpost:agentknock-attestation: it needs a file with the roots"},
+		{"roots that nobody uses", map[string]any{"blindpost:edge": true, "blindpost:agentknock-attestation-roots": roots}, "blindpost:agentknock-attestation: roots are named"},
+		{"no roots there", map[string]any{"blindpost:edge": true, "blindpost:agentknock-attestation": "check", "blindpost:agentknock-attestation-roots": "testdata/none.pem"}, "no such file"},
+		{"no roots in it", map[string]any{"blindpost:edge": true, "blindpost:agentknock-attestation": "check", "blindpost:agentknock-attestation-roots": "README.md"}, "there is no certificate"},
 		{"binary domain alone", map[string]any{"blindpost:binary-domain": "frames.example.org"}, "of no use without blindpost:binary-front"},
 		{"binary front without a name", map[string]any{"blindpost:binary-front": true}, "needs a blindpost:binary-domain"},
 		{"binary front without certificate", binary("certificate-arn", ""), "needs a blindpost:binary-certificate-arn"},

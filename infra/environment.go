@@ -63,6 +63,7 @@ func (s *settings) environment(name string, a addresses) map[string]string {
 	switch name {
 	case "connect":
 		setAll(env, map[string]string{"BLINDPOST_DEFAULT_PATH": s.defaultPath})
+		maps.Copy(env, s.attestationEnvironment())
 		if a.originSecret != "" {
 			env["BLINDPOST_ORIGIN_SECRET_ARN"] = a.originSecret
 			env["BLINDPOST_ORIGIN_SECRET_HEADER"] = originSecretHeader

@@ -35,7 +35,8 @@ func TestEveryVariable(t *testing.T) {
 		"FRONTS=https://frames.example.org:8443,https://elsewhere.example.org:9443,https://third.example.org", "FRONT_SECRET_ARN=${FrontSecret}",
 	}
 	chosen := map[string][]string{
-		"connect": append([]string{"ORIGIN_SECRET_ARN=${OriginSecret}", "ORIGIN_SECRET_HEADER=X-Origin-Secret", "PATH_PARAMETER=p", "DEFAULT_PATH=/v2/ws"}, limitsSet...),
+		"connect": append([]string{"ORIGIN_SECRET_ARN=${OriginSecret}", "ORIGIN_SECRET_HEADER=X-Origin-Secret", "PATH_PARAMETER=p", "DEFAULT_PATH=/v2/ws",
+			"AGENTKNOCK_ATTESTATION=require", "AGENTKNOCK_ATTESTATION_ROOTS=/var/task/attestation-roots.pem"}, limitsSet...),
 		"message": limitsSet,
 		"sweeper": append([]string{
 			"SNS_IOS_ARN=arn:aws:sns:eu-central-1:123456789012:app/APNS/skald.ios",

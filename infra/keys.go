@@ -2,7 +2,11 @@
 
 package main
 
-import "github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+
+	"blindpost/shared/dialect/agentknock/attest"
+)
 
 // settings is what a deployment can choose. See contextKeys for each.
 type settings struct {
@@ -32,6 +36,9 @@ type settings struct {
 	pushTitle, pushBody string
 
 	aelosSecretARN, aelosPath, aelosController string
+
+	attestation      attest.Demand
+	attestationRoots []byte // PEM, nil for none
 
 	fronts []string // callback addresses of binary fronts that run elsewhere
 
@@ -94,6 +101,9 @@ var contextKeys = []contextKey{
 	{"aelos-path", "", into(func(s *settings) *string { return &s.aelosPath }, paths)},
 
 	{"aelos-controller", "", into(func(s *settings) *string { return &s.aelosController }, lines)},
+
+	{"agentknock-attestation", "off", readAttestation},
+	{"agentknock-attestation-roots", "", readAttestationRoots},
 
 	{"fronts", "", readFronts},
 	{"binary-front", "false", flag(func(s *settings) *bool { return &s.binaryFront })},

@@ -36,6 +36,9 @@ func run() error {
 	if err := build(".", settings.binaryFront); err != nil {
 		return err
 	}
+	if err := settings.bundleAttestationRoots(binaryDir(".", "connect")); err != nil {
+		return err
+	}
 	newStack(app, settings, built("."))
 	awscdk.Aspects_Of(app).Add(nagChecks(), nil)
 	app.Synth(nil)

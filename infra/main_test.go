@@ -68,6 +68,8 @@ var everything = map[string]any{
 	"blindpost:agentknock-recovery-ttl":                "25h",
 	"blindpost:agentknock-pairing-ttl":                 "26h",
 	"blindpost:agentknock-wake-interval":               "31s",
+	"blindpost:agentknock-attestation":                 "require",
+	"blindpost:agentknock-attestation-roots":           "testdata/attestation-roots.pem",
 	"blindpost:aelos-path":                             "/boats",
 	"blindpost:aelos-controller":                       "scope=anchor",
 	"blindpost:aelos-max-frame":                        "63KiB",

@@ -21,7 +21,8 @@
 //   - A viewer hears welcome first, then whether the boat is there, then of every
 //     change of that.
 //   - The relay reads the type and the tag of a payload frame and nothing else.
-//   - Nothing of it outlives the connections that it is about.
+//   - Nothing of it outlives the connections that it is about, but for tags that a
+//     boat which comes again has to forget; see forgotten.go.
 package aelos
 
 import (
@@ -69,6 +70,20 @@ type Limits struct {
 	BoatFrames   int64
 	ViewerFrames int64
 	Commands     int64
+	// CommandBytes is how many bytes of commands and identifies one user may send to a
+	// boat in a minute; 0: no limit.
+	CommandBytes int64
+	// MaxHandshake is the largest hs1 or hs2 in bytes; 0: MaxFrame.
+	MaxHandshake int64
+	// Handshakes is the number of hs1 that reach a boat in a minute, from all viewers
+	// together; one user has a quarter of it. The hs2 of the boat do not count as its
+	// frames. 0: no limit.
+	Handshakes int64
+	// MaxViewersPerSub is how many of the viewers of a boat may be of one user, which
+	// is who the claim sub names; 0: no limit.
+	MaxViewersPerSub int64
+	// MaxTokenLife is how far ahead a token may expire; 0: no limit.
+	MaxTokenLife time.Duration
 }
 
 // DefaultLimits are the values of section 2. A boat sends a snapshot a second to
@@ -81,6 +96,9 @@ func DefaultLimits() Limits {
 		BoatFrames:   1500,
 		ViewerFrames: 120,
 		Commands:     60,
+		CommandBytes: 256 << 10,
+		MaxHandshake: 4 << 10,
+		Handshakes:   120,
 	}
 }
 

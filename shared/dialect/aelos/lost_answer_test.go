@@ -81,3 +81,18 @@ func TestSlowTellerWithoutAnAnswer(t *testing.T) {
 		w.wantTruth(believe(t, append(got, boat.got()...), false))
 	}, functions)
 }
+
+// A boat that may have heard and has not is told all the same.
+func TestBoatThatWasNotTold(t *testing.T) {
+	story(t, func(w *world) {
+		boat := w.boat(2)
+		got := append([]string{}, boat.got()...)
+		boat.mu.Lock()
+		boat.broken = errors.New("throttled")
+		boat.mu.Unlock()
+		w.viewer(2)
+		boat.loseAnswers(false)
+		time.Sleep(time.Minute)
+		w.wantTruth(believe(t, append(got, boat.got()...), false))
+	}, functions)
+}

@@ -19,11 +19,15 @@ type roster struct {
 	Viewers []viewer `json:"v,omitempty"`
 	// Told are the tags that the boat has been told of and not told to forget, by
 	// whatever connection.
-	Told  []tag  `json:"t,omitempty"`
-	Lease *lease `json:"l,omitempty"`
+	Told []tag `json:"t,omitempty"`
+	// Forgotten are the tags that an earlier connection may not have been told to
+	// forget.
+	Forgotten keptTags `json:"f,omitempty"`
+	Lease     *lease   `json:"l,omitempty"`
 
 	group   string
 	version string // of the item as it was read; "" if there was none
+	rested  bool   // that item was of nobody
 }
 
 // boat is the connection of the boat.
@@ -42,6 +46,7 @@ type viewer struct {
 	Tag   tag          `json:"t"`
 	Conn  gateway.Conn `json:"c"`
 	Proto int          `json:"p"`
+	Sub   string       `json:"u,omitempty"` // whose it is, see subOf
 	Said  said         `json:"s,omitempty"`
 	// NotBefore is when to try again what could not be posted, in milliseconds.
 	NotBefore int64 `json:"n,omitempty"`
@@ -110,7 +115,19 @@ func (r *roster) remove(c gateway.Conn) bool {
 }
 
 // free reports whether nobody remembers a tag.
-func (r *roster) free(t tag) bool { return r.byTag(t) == nil && !slices.Contains(r.Told, t) }
+func (r *roster) free(t tag) bool {
+	return r.byTag(t) == nil && !slices.Contains(r.Told, t) && !r.Forgotten.has(t)
+}
+
+// heldBy counts the viewers of one user.
+func (r *roster) heldBy(sub string) (n int64) {
+	for i := range r.Viewers {
+		if r.Viewers[i].Sub == sub {
+			n++
+		}
+	}
+	return n
+}
 
 // conns are all connections.
 func (r *roster) conns() []gateway.Conn {
@@ -166,7 +183,7 @@ func decodeRoster(group string, it table.Item) (*roster, error) {
 	if err := json.Unmarshal(it.Attrs["r"].Raw(), r); err != nil {
 		return nil, fmt.Errorf("failed to decode a roster: %w", err)
 	}
-	r.group, r.version = group, it.Attrs["v"].Str()
+	r.group, r.version, r.rested = group, it.Attrs["v"].Str(), r.empty()
 	return r, nil
 }
 
@@ -177,11 +194,14 @@ func (d *Dialect) store(ctx context.Context, r *roster) error {
 	if r.version != "" {
 		op.Conds = []table.Cond{table.IfEqual("v", table.String(r.version))}
 	}
+	r.tidy(d.core.Now())
 	if r.empty() {
+		d.known.forget(r.group)
+	}
+	if r.empty() && len(r.Forgotten) == 0 {
 		if r.version == "" {
 			return nil
 		}
-		d.known.forget(r.group)
 		op.Action = table.Delete
 		_, err := d.core.Table().Write(ctx, op)
 		return err
@@ -193,17 +213,20 @@ func (d *Dialect) store(ctx context.Context, r *roster) error {
 	version := d.core.NewID() // and no number: a roster may be deleted and come again
 	op.Set = table.Attrs{"v": table.String(version), "r": table.Bytes(body)}
 	ttl := d.core.ConnRecordTTL()
-	if ttl > 0 {
+	switch {
+	case r.empty():
+		op.Expires = r.keptUntil()
+	case ttl > 0:
 		op.Expires = d.core.Now().Add(ttl)
 	}
-	if ttl > 0 && r.version == "" {
+	if ttl > 0 && !r.empty() && (r.version == "" || r.rested) {
 		// A front that may fail to report the end of a connection: look now and then.
 		err = d.core.Table().Transact(ctx, []table.Op{op, relay.DueOp(d.core.Now().Add(sweepEvery), r.group)})
 	} else {
 		_, err = d.core.Table().Write(ctx, op)
 	}
 	if err == nil {
-		r.version = version
+		r.version, r.rested = version, r.empty()
 	}
 	return err
 }

@@ -79,8 +79,9 @@ func (r *roster) welcomed() []tag {
 	return tags
 }
 
-// deltas are what the boat has to be told if it is to know these tags. A new connection is told of all viewers:
-// it may be a new process, or one that still has their keys.
+// deltas are what the boat has to be told if it is to know these tags. A new connection
+// is told of all viewers, and of all that are no more: it may be a new process, or one
+// that still has their keys.
 func (r *roster) deltas(known []tag) (attach, detach []tag) {
 	for _, t := range known {
 		if !r.Boat.Listed || !slices.Contains(r.Told, t) {
@@ -90,6 +91,14 @@ func (r *roster) deltas(known []tag) (attach, detach []tag) {
 	for _, t := range r.Told {
 		if !slices.Contains(known, t) {
 			detach = append(detach, t)
+		}
+	}
+	if r.Boat.Listed {
+		return attach, detach
+	}
+	for _, f := range r.Forgotten {
+		if !slices.Contains(r.Told, f.Tag) {
+			detach = append(detach, f.Tag)
 		}
 	}
 	return attach, detach
@@ -153,7 +162,7 @@ func (d *Dialect) lend(ctx context.Context, group string) (*roster, bool, error)
 		r.Lease = &lease{ID: d.core.NewID(), Until: now.Add(leaseTime).UnixMilli()}
 		for i := range r.Viewers {
 			v := &r.Viewers[i]
-			if !slices.Contains(r.Told, v.Tag) {
+			if r.Boat != nil && !slices.Contains(r.Told, v.Tag) {
 				r.Lease.Tags = append(r.Lease.Tags, v.Tag)
 			}
 			if r.due(v, now) {
@@ -215,9 +224,14 @@ func (d *Dialect) note(ctx context.Context, lent *roster, n *news) error {
 			}
 		}
 		r.mayKnow(n.tried)
+		if r.Boat != nil && n.failedTo(r.Boat.Conn) {
+			r.Boat.Listed = false // it may know them, and may not: it is told of all
+		}
 		switch {
 		case n.boat == "":
 		case r.Boat != nil && r.Boat.Conn == n.boat:
+			over := slices.DeleteFunc(r.Told, func(t tag) bool { return slices.Contains(n.tags, t) })
+			r.keep(over, d.core.Now())
 			r.Boat.Welcome, r.Boat.Listed, r.Told = true, true, n.tags
 		default:
 			// Replaced meanwhile, or gone: the next connection is told about these.

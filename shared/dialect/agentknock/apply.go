@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"blindpost/shared/gateway"
+	"blindpost/shared/relay"
 	"blindpost/shared/table"
 )
 
@@ -26,11 +28,14 @@ type move struct {
 	// was opened.
 	conn   gateway.Conn
 	connAt time.Time
+	// self is the device, of a frame of a client.
+	self *relay.Member
 	// frame tells a frame that is delivered again, see relay.Conn.FrameID, and device
 	// whose frame it is.
 	frame  string
 	device bool
-	// pairing is the attempt that the client record is made of, if there is none yet.
+	// pairing is the attempt of a connection for an initial pairing: what the client
+	// record is made of, if there is none yet.
 	pairing *attempt
 }
 
@@ -42,9 +47,9 @@ type outcome struct {
 	// again says that the frame was handled before, perhaps not to its end: it is
 	// answered as if it were the first time.
 	again bool
-	// moved says that the client has taken the exchange up on another connection; what
-	// was sent to it on the one before may not have arrived.
-	moved bool
+	// remind says that the device is to be sent once more what it has not acked: the
+	// handler that has accepted it may have died before it sent it.
+	remind bool
 	// taken says that the device has the request, as is known since this move, or since
 	// the first time that it was handled.
 	taken bool
@@ -88,6 +93,12 @@ func (d *Dialect) try(ctx context.Context, h home, m move) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
+	var holds []table.Op
+	if m.pairing != nil {
+		if holds, err = d.attemptHolds(ctx, h, m, client); err != nil {
+			return outcome{}, err
+		}
+	}
 	switch {
 	case x != nil && x.Client != m.Client:
 		return foreign(m)
@@ -95,9 +106,9 @@ func (d *Dialect) try(ctx context.Context, h home, m move) (outcome, error) {
 		// They were made in one step, after the client was looked for.
 		return outcome{}, table.ErrCondition
 	case x == nil && m.event == RequestSent && !m.resume:
-		return d.begin(ctx, h, m, client)
+		return d.begin(ctx, h, m, client, holds)
 	case x == nil && m.event == CompletionSent && !m.resume:
-		return d.useUp(ctx, h, m, client)
+		return d.useUp(ctx, h, m, client, holds)
 	case x == nil:
 		return outcome{verdict: nothing(m)}, nil
 	}
@@ -114,9 +125,10 @@ func (d *Dialect) try(ctx context.Context, h home, m move) (outcome, error) {
 		if err != nil {
 			return outcome{}, err
 		}
-		if d.full(u, client, 0, bytes) {
+		if d.full(u, client, 0, bytes, s.pairs() && s.kind != response) {
 			return outcome{}, errFull
 		}
+		s.pairing = u.pairing
 	}
 	if err := d.write(ctx, s); err != nil {
 		return outcome{}, err
@@ -124,16 +136,11 @@ func (d *Dialect) try(ctx context.Context, h home, m move) (outcome, error) {
 	return out, nil
 }
 
-// current takes the connection out of a move if the exchange has been taken up on a
-// newer one: frames of two connections come in any order, and this one may come late
-// while the client waits on the other. But a client with several connections may
-// resume on an older one, if that is still there.
+// current takes the connection out of a move if that is no more, as far as the front
+// knows: frames of two connections come in any order, and what comes late on the older
+// one need not be answered there.
 func (d *Dialect) current(ctx context.Context, m move, x *record) (move, error) {
-	if m.conn == "" || m.conn == x.Conn || !m.connAt.Before(x.ConnAt) {
-		return m, nil
-	}
-	if !m.resume {
-		m.conn = ""
+	if m.conn == "" || slices.Contains(x.Conns, m.conn) || !m.connAt.Before(x.ConnAt) {
 		return m, nil
 	}
 	_, err := d.core.Front().Stat(ctx, m.conn)
@@ -177,8 +184,9 @@ func (m move) on(x *record, d *Dialect) (outcome, *step) {
 	changed := y.Exchange != x.Exchange
 	accepted := m.payload != nil && y.of(m.Kind) == Accepted && x.of(m.Kind) != Accepted
 	out := outcome{x: y, verdict: verdict, again: m.frame != "" && m.frame == *x.frame(m.device)}
-	if m.conn != "" && y.Live() && m.conn != x.Conn {
-		y.Conn, y.ConnAt, out.moved = m.conn, m.connAt, true
+	moved := m.conn != "" && y.Live() && (len(x.Conns) == 0 || m.conn != x.Conns[0])
+	if moved {
+		y.associate(m.conn, m.connAt, d.core.Front().Gone)
 	}
 	out.taken = y.Request == Delivered && (x.Request != Delivered || out.again)
 	s := &step{before: x, after: y, kind: m.Kind}
@@ -186,7 +194,10 @@ func (m move) on(x *record, d *Dialect) (outcome, *step) {
 		y.Sizes[m.Kind] = int64(len(m.payload))
 		s.payload, out.payload = m.payload, m.payload
 	}
-	if changed || out.moved {
+	if moved || m.resume {
+		out.remind = out.again || y.remind(m.self)
+	}
+	if changed || moved {
 		*y.frame(m.device) = m.frame
 	}
 	if y.Live() && (changed || m.resume) {
@@ -196,7 +207,7 @@ func (m move) on(x *record, d *Dialect) (outcome, *step) {
 		y.Ended = now
 	}
 	y.settle()
-	if !changed && !x.stale && y.Conn == x.Conn && y.Deadline.Equal(x.Deadline) {
+	if !changed && !x.stale && !moved && y.Reminded == x.Reminded && y.Deadline.Equal(x.Deadline) {
 		out.x = x
 		return out, nil
 	}
@@ -204,7 +215,7 @@ func (m move) on(x *record, d *Dialect) (outcome, *step) {
 }
 
 // begin accepts the first request of an exchange.
-func (d *Dialect) begin(ctx context.Context, h home, m move, client *clientRecord) (outcome, error) {
+func (d *Dialect) begin(ctx context.Context, h home, m move, client *clientRecord, holds []table.Op) (outcome, error) {
 	if client == nil {
 		client = m.pairing.client(m.Client)
 	}
@@ -215,19 +226,22 @@ func (d *Dialect) begin(ctx context.Context, h home, m move, client *clientRecor
 	if err != nil {
 		return outcome{}, err
 	}
-	if d.full(u, client, 1, int64(len(m.payload))) {
+	if d.full(u, client, 1, int64(len(m.payload)), m.pairing != nil) {
 		return outcome{}, errFull
 	}
 	now := d.core.Now()
 	x := &record{
 		Exchange: Begun(), ID: m.Request, Client: m.Client,
 		Seq: u.Seq + 1, Sizes: map[kind]int64{request: int64(len(m.payload))},
-		Conn: m.conn, ConnAt: m.connAt, ClientFrame: m.frame, Deadline: now.Add(d.lim().ExchangeTTL),
+		Conns: []gateway.Conn{m.conn}, ConnAt: m.connAt, ClientFrame: m.frame, Deadline: now.Add(d.lim().ExchangeTTL),
 	}
 	if m.pairing != nil {
 		x.Address = m.pairing.Address
 	}
-	s := &step{home: h, after: x, client: client, begins: &u, kind: request, payload: m.payload}
+	s := &step{
+		home: h, after: x, client: client, begins: &u, pairing: u.pairing, attempt: holds,
+		kind: request, payload: m.payload,
+	}
 	if err := d.write(ctx, s); err != nil {
 		return outcome{}, err
 	}
@@ -249,7 +263,11 @@ func (d *Dialect) mayBegin(ctx context.Context, h home, m move, client *clientRe
 	if wait := ofClient.begin(now, lim.ClientExchangesPerMinute); wait > 0 {
 		return usage{}, &fault{codeRateLimited, "the client created too many new exchanges", wait}
 	}
-	if wait := ofDevice.begin(now, lim.DeviceExchangesPerMinute); wait > 0 {
+	begin := ofDevice.begin
+	if m.pairing != nil {
+		begin = ofDevice.beginPairing
+	}
+	if wait := begin(now, lim.DeviceExchangesPerMinute); wait > 0 {
 		return usage{}, &fault{codeRateLimited, "the device was sent too many new exchanges", wait}
 	}
 	return u, nil
@@ -257,7 +275,7 @@ func (d *Dialect) mayBegin(ctx context.Context, h home, m move, client *clientRe
 
 // useUp notes that an id is used, by a completion that came before its request or
 // without one. Ids that are not fresh cannot be used anyway.
-func (d *Dialect) useUp(ctx context.Context, h home, m move, client *clientRecord) (outcome, error) {
+func (d *Dialect) useUp(ctx context.Context, h home, m move, client *clientRecord, holds []table.Op) (outcome, error) {
 	if !fresh(m.Request, d.core.Now()) {
 		return outcome{verdict: Repeated}, nil
 	}
@@ -270,17 +288,26 @@ func (d *Dialect) useUp(ctx context.Context, h home, m move, client *clientRecor
 		return outcome{}, err
 	}
 	x := &record{ID: m.Request, Client: m.Client, ClientFrame: m.frame}
-	if err := d.write(ctx, &step{home: h, after: x, client: client, begins: &u}); err != nil {
+	if m.pairing != nil {
+		x.Address = m.pairing.Address
+	}
+	s := &step{home: h, after: x, client: client, begins: &u, pairing: u.pairing, attempt: holds}
+	if err := d.write(ctx, s); err != nil {
 		return outcome{}, err
 	}
 	return outcome{verdict: Repeated}, nil
 }
 
-// full reports whether there is no room for more.
-func (d *Dialect) full(u usage, client *clientRecord, open, bytes int64) bool {
+// full reports whether there is no room for more; in the share of pairings, if it is
+// about one.
+func (d *Dialect) full(u usage, client *clientRecord, open, bytes int64, pairs bool) bool {
 	lim := d.lim()
 	over := func(have, more, limit int64) bool { return limit > 0 && more > 0 && have+more > limit }
 	if over(u.Open, open, lim.DeviceOpenExchanges) || over(u.Bytes, bytes, lim.DeviceStoredBytes) {
+		return true
+	}
+	if pairs && (over(u.PairOpen, open, share(lim.DeviceOpenExchanges, fewPairings)) ||
+		over(u.PairBytes, bytes, share(lim.DeviceStoredBytes, MaxFrame))) {
 		return true
 	}
 	return client != nil &&

@@ -11,27 +11,31 @@ import (
 // clientFrame handles a frame of a client. The device is held.
 func (d *Dialect) clientFrame(ctx context.Context, c *relay.Conn, s *session, f frame) error {
 	h := s.home()
-	ok, err := d.mayStay(ctx, c, s, f.scope)
-	if err != nil || !ok {
+	self, client, err := d.mayStay(ctx, c, s, f.scope)
+	if err != nil || self == nil {
 		return err
 	}
-	m := move{scope: f.scope, frame: c.FrameID(), connAt: c.At, pairing: s.Pairing}
+	if f.Type == typeMessage && messageSize(f.scope, addressFor(s, client, f.Request))+len(f.Payload) > MaxFrame {
+		// The device would refuse it: the address makes it longer.
+		no := &fault{code: codeInvalidFrame, message: "with the address the message is larger than a frame can be"}
+		return d.endWith(ctx, c, f.scope, no, gateway.CloseTooLarge)
+	}
+	m := move{scope: f.scope, frame: c.FrameID(), connAt: c.At, pairing: s.Pairing, self: self}
 	switch {
 	case f.Type == typeResume:
 		m.resume, m.conn = true, c.ID
 	case f.Type == typeAck:
 		m.event = ResponseTaken
 	case f.Kind == request:
-		if size := messageSize(f.scope, addressOf(s)) + len(f.Payload); size > MaxFrame {
-			// The device would refuse it: the address makes it longer.
-			return d.close(ctx, c.ID, gateway.CloseTooLarge, "the frame is larger than 256 KiB")
-		}
 		m.event, m.payload, m.conn = RequestSent, f.Payload, c.ID
 	default:
 		m.event, m.payload, m.conn = CompletionSent, f.Payload, c.ID
 	}
 	out, err := d.apply(ctx, h, m)
 	if err != nil {
+		if errors.Is(err, errAttemptOver) && m.resume {
+			return errors.Join(d.reply(ctx, c, inactiveFrame(f.scope)), d.close(ctx, c.ID, gateway.ClosePolicy, errAttemptOver.Error()))
+		}
 		return d.failed(ctx, c, f.scope, err)
 	}
 	switch {
@@ -46,43 +50,55 @@ func (d *Dialect) clientFrame(ctx context.Context, c *relay.Conn, s *session, f 
 	}
 }
 
-func addressOf(s *session) string {
-	if s.Pairing == nil {
-		return ""
+// addressFor is the address that goes with a message to the device: its exchange may be
+// that of the initial pairing, on whatever connection it comes.
+func addressFor(s *session, client *clientRecord, request string) string {
+	switch {
+	case s.Pairing != nil:
+		return s.Pairing.Address
+	case client != nil && request == client.ID:
+		return client.Address
 	}
-	return s.Pairing.Address
+	return ""
 }
 
 // mayStay checks that the device is still there and that the client is one that may
-// be connected; if not, the connection ends.
-func (d *Dialect) mayStay(ctx context.Context, c *relay.Conn, s *session, sc scope) (bool, error) {
+// be connected; if not, the connection ends, and the device is nil.
+func (d *Dialect) mayStay(ctx context.Context, c *relay.Conn, s *session, sc scope) (*relay.Member, *clientRecord, error) {
 	inactive := &fault{code: codeClientInactive, message: "the pairing is not active"}
 	m, err := d.device(ctx, s.home())
 	if err != nil {
-		return false, err
+		return nil, nil, err
 	}
 	if m == nil {
-		return false, d.endWith(ctx, c, sc, inactive, gateway.CloseRevoked)
+		return nil, nil, d.endWith(ctx, c, sc, inactive, gateway.CloseRevoked)
 	}
 	client, err := d.loadClient(ctx, s.home(), s.Client)
 	switch {
 	case err != nil:
-		return false, err
+		return nil, nil, err
 	case client == nil && s.Pairing != nil:
-		return true, nil
+		return m, nil, nil
 	case client == nil:
-		return false, d.endWith(ctx, c, sc, inactive, gateway.CloseRevoked)
+		return nil, nil, d.endWith(ctx, c, sc, inactive, gateway.CloseRevoked)
 	}
 	if code, over := endOf(client.State); over {
-		return false, d.endWith(ctx, c, sc, inactive, code)
+		return nil, nil, d.endWith(ctx, c, sc, inactive, code)
 	}
-	return true, nil
+	return m, client, nil
 }
 
 // failed answers a move that was not admitted.
 func (d *Dialect) failed(ctx context.Context, c *relay.Conn, s scope, err error) error {
 	var f *fault
-	if errors.As(err, &f) {
+	switch {
+	case errors.Is(err, errAttemptOver):
+		f = &fault{code: codeClientInactive, message: errAttemptOver.Error()}
+		return d.endWith(ctx, c, s, f, gateway.ClosePolicy)
+	case errors.Is(err, errOtherAttempt):
+		f = &fault{code: codeRequestIDConflict, message: errOtherAttempt.Error()}
+		return d.endWith(ctx, c, s, f, gateway.ClosePolicy)
+	case errors.As(err, &f):
 		return d.reply(ctx, c, f.frame(s))
 	}
 	if errors.Is(err, errNoDevice) {
@@ -108,22 +124,22 @@ func (d *Dialect) requestSent(ctx context.Context, c *relay.Conn, h home, s scop
 	switch {
 	case out.x.Request == Accepted && (out.verdict == Changed || out.again):
 		return errors.Join(err, d.deliver(ctx, h, out.x, request, out.payload))
-	case out.moved || out.again:
+	case out.verdict == Repeated:
 		// A client that has missed the ack sends its request again and does not resume.
-		return errors.Join(err, d.takenUp(ctx, h, out.x))
+		return errors.Join(err, d.takenUp(ctx, c, h, out))
 	}
 	return err
 }
 
-// takenUp sends what waits in an exchange that its client has taken up on another
-// connection: the response to it, and the request to the device once more, in case
-// whoever accepted it did not come that far.
-func (d *Dialect) takenUp(ctx context.Context, h home, x *record) error {
-	if x.Response == Accepted {
-		return d.respond(ctx, h, x, nil)
+// takenUp sends what waits in an exchange that its client has taken up on a connection:
+// the response to it there, and the request to the device once more, in case whoever
+// accepted it did not come that far.
+func (d *Dialect) takenUp(ctx context.Context, c *relay.Conn, h home, out outcome) error {
+	if out.x.Response == Accepted {
+		return d.respondOn(ctx, c.ID, h, out.x, nil)
 	}
-	if x.Request == Accepted {
-		return d.remind(ctx, h, x)
+	if out.x.Request == Accepted && out.remind {
+		return d.remind(ctx, h, out.x)
 	}
 	return nil
 }
@@ -137,7 +153,7 @@ func (d *Dialect) completionSent(ctx context.Context, c *relay.Conn, h home, s s
 		return err
 	case out.x.Completion == Delivered:
 		return errors.Join(err, d.reply(ctx, c, receiptFrame(s)))
-	case out.x.Completion == Accepted && out.x.Request == Delivered && (out.verdict == Changed || out.again || out.moved):
+	case out.x.Completion == Accepted && out.x.Request == Delivered && (out.verdict == Changed || out.again || out.remind):
 		return errors.Join(err, d.deliver(ctx, h, out.x, completion, out.payload))
 	case out.x.Completion == Accepted && (out.verdict == Changed || out.again):
 		return errors.Join(err, d.wakeOffline(ctx, h))
@@ -166,8 +182,5 @@ func (d *Dialect) resumed(ctx context.Context, c *relay.Conn, h home, s scope, o
 	if err := d.reply(ctx, c, stateFrame(s, out.x.Exchange)); err != nil {
 		return err
 	}
-	if out.moved || out.again || out.x.Response == Accepted {
-		return d.takenUp(ctx, h, out.x)
-	}
-	return nil
+	return d.takenUp(ctx, c, h, out)
 }

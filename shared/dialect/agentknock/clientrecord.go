@@ -38,6 +38,11 @@ type usage struct {
 	Began       int64 // exchanges in the window
 	Window      time.Time
 	Seq         int64
+	// PairOpen, PairBytes and PairBegan are those of exchanges that pair, which are in
+	// the others too; of a device only. See share.
+	PairOpen, PairBytes, PairBegan int64
+	// pairing says that they are there: devices that were claimed before do not have them.
+	pairing bool
 	// Changes is how often it was counted: who counts anew can tell that nobody else has.
 	Changes int64
 }
@@ -49,13 +54,19 @@ const (
 	attrWindow = "w"
 	attrSeq    = "q"
 	attrChange = "ch"
+
+	attrPairOpen  = "po"
+	attrPairBytes = "pb"
+	attrPairBegan = "pw"
 )
 
 func usageFrom(a table.Attrs) usage {
 	return usage{
 		Open: a[attrOpen].Num(), Bytes: a[attrBytes].Num(), Began: a[attrBegan].Num(),
 		Window: time.UnixMilli(a[attrWindow].Num()), Seq: a[attrSeq].Num(),
-		Changes: a[attrChange].Num(),
+		Changes:  a[attrChange].Num(),
+		PairOpen: a[attrPairOpen].Num(), PairBytes: a[attrPairBytes].Num(), PairBegan: a[attrPairBegan].Num(),
+		pairing: a[attrPairOpen].Kind() != 0 && a[attrPairBytes].Kind() != 0,
 	}
 }
 
@@ -63,7 +74,9 @@ func (u usage) attrs() table.Attrs {
 	return table.Attrs{
 		attrOpen: table.Number(u.Open), attrBytes: table.Number(u.Bytes), attrBegan: table.Number(u.Began),
 		attrWindow: table.Number(u.Window.UnixMilli()), attrSeq: table.Number(u.Seq),
-		attrChange: table.Number(u.Changes),
+		attrChange:   table.Number(u.Changes),
+		attrPairOpen: table.Number(u.PairOpen), attrPairBytes: table.Number(u.PairBytes),
+		attrPairBegan: table.Number(u.PairBegan),
 	}
 }
 
@@ -76,7 +89,7 @@ func (u usage) unchanged() []table.Cond {
 // to wait.
 func (u *usage) begin(now time.Time, limit int64) (wait time.Duration) {
 	if age := now.Sub(u.Window); age >= minute || age < 0 {
-		u.Window, u.Began = time.UnixMilli(now.UnixMilli()), 0
+		u.Window, u.Began, u.PairBegan = time.UnixMilli(now.UnixMilli()), 0, 0
 	}
 	if limit > 0 && u.Began >= limit {
 		return u.Window.Add(minute).Sub(now)
@@ -85,8 +98,23 @@ func (u *usage) begin(now time.Time, limit int64) (wait time.Duration) {
 	return 0
 }
 
-// pendingTTL is how long a client is remembered that was never accepted: longer than
-// the exchange of its pairing can live on.
+// beginPairing is begin for an exchange that pairs, which has a limit of its own as well.
+func (u *usage) beginPairing(now time.Time, limit int64) (wait time.Duration) {
+	before := *u
+	if wait := u.begin(now, limit); wait > 0 {
+		return wait
+	}
+	if limit > 0 && u.PairBegan >= share(limit, fewPairings) {
+		wait := u.Window.Add(minute).Sub(now)
+		*u = before
+		return wait
+	}
+	u.PairBegan++
+	return 0
+}
+
+// pendingTTL is how long a client is remembered that was never accepted, from the last
+// activity of its exchange on: longer than that can live.
 func (d *Dialect) pendingTTL() time.Duration {
 	lim := d.lim()
 	return 4*lim.ExchangeTTL + lim.RecoveryTTL + maxAge

@@ -62,7 +62,7 @@ func (d *Dialect) deliver(ctx context.Context, h home, x *record, k kind, payloa
 		d.core.Vanished(ctx, m)
 		return d.wake(ctx, m)
 	case err != nil:
-		return d.deliverLater(ctx, h, x, err)
+		return d.deliverLater(ctx, h, x, "", err)
 	}
 	d.core.Observer().Message(relay.ClassStored, relay.Delivered)
 	return nil
@@ -78,30 +78,37 @@ func (d *Dialect) remind(ctx context.Context, h home, x *record) error {
 	if err == nil || errors.Is(err, gateway.ErrGone) {
 		return nil
 	}
-	return d.deliverLater(ctx, h, x, err)
+	return d.deliverLater(ctx, h, x, "", err)
 }
 
-// respond brings a response to the connection that has published or resumed the
-// exchange last. If that is gone the client will resume.
+// respond brings a response to the connections that have published or resumed the
+// exchange. If they are gone the client will resume.
 func (d *Dialect) respond(ctx context.Context, h home, x *record, payload []byte) error {
-	if x.Conn == "" {
-		return nil
+	var errs []error
+	for _, c := range x.Conns {
+		errs = append(errs, d.respondOn(ctx, c, h, x, payload))
 	}
-	_, err := d.postPayload(ctx, x.Conn, h, parcel{scope: x.scope(response), payload: payload})
+	return errors.Join(errs...)
+}
+
+// respondOn brings a response to one of them.
+func (d *Dialect) respondOn(ctx context.Context, c gateway.Conn, h home, x *record, payload []byte) error {
+	_, err := d.postPayload(ctx, c, h, parcel{scope: x.scope(response), payload: payload})
 	if err == nil || errors.Is(err, gateway.ErrGone) {
 		return nil
 	}
-	return d.deliverLater(ctx, h, x, err)
+	return d.deliverLater(ctx, h, x, c, err)
 }
 
 // toClient posts a receipt. It is only for information: a client that does not get it
 // can ask for the state.
 func (d *Dialect) toClient(ctx context.Context, x *record, f relay.Frame) error {
-	if x.Conn == "" {
-		return nil
+	var errs []error
+	for _, c := range x.Conns {
+		_, err := d.post(ctx, c, f)
+		errs = append(errs, err)
 	}
-	_, err := d.post(ctx, x.Conn, f)
-	return err
+	return errors.Join(errs...)
 }
 
 // scattered says that handlers of a device may run at the same time, in other processes.
@@ -129,10 +136,11 @@ func (d *Dialect) ackBefore(ctx context.Context, h home, parcels []parcel) error
 // deliverAfter is when a message is tried again that could not be posted.
 const deliverAfter = 2 * time.Second
 
-// deliverLater has a job try again: the front could not take a message for now.
-func (d *Dialect) deliverLater(ctx context.Context, h home, x *record, cause error) error {
+// deliverLater has a job try again: the front could not take a message for now. Of a
+// client it is one connection that is tried.
+func (d *Dialect) deliverLater(ctx context.Context, h home, x *record, c gateway.Conn, cause error) error {
 	d.core.Log().WarnContext(ctx, "failed to post a message, it is tried again", "device", short(h.device), "error", cause)
-	b := jobBody{Device: h.device, Generation: h.generation, Client: x.Client, Request: x.ID}
+	b := jobBody{Device: h.device, Generation: h.generation, Client: x.Client, Request: x.ID, Conn: c}
 	return d.later(ctx, jobDeliver, b, d.core.Now().Add(deliverAfter))
 }
 
@@ -149,12 +157,15 @@ func (d *Dialect) deliverJob(ctx context.Context, b jobBody) error {
 		return err
 	}
 	switch {
+	case b.Conn != "":
+		if x.Response != Accepted {
+			return nil
+		}
+		return d.respondOn(ctx, b.Conn, h, x, nil)
 	case x.Request == Accepted:
 		return d.deliver(ctx, h, x, request, nil)
 	case x.Completion == Accepted:
 		return d.deliver(ctx, h, x, completion, nil)
-	case x.Response == Accepted:
-		return d.respond(ctx, h, x, nil)
 	}
 	return nil
 }

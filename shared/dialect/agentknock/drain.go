@@ -304,7 +304,7 @@ func (d *Dialect) drainEntry(ctx context.Context, c *relay.Conn, s *session, w *
 // skips reports whether nothing of an exchange is to be sent: nothing waits, or its
 // client was revoked and the exchange with it.
 func (d *Dialect) skips(ctx context.Context, h home, w *window, e entry) (bool, error) {
-	if !e.waits() {
+	if !e.waits(d.core.Now()) {
 		return true, nil
 	}
 	revoked, known := w.revoked[e.client]

@@ -47,7 +47,15 @@ func DefaultLimits() Limits {
 	}
 }
 
+// share is the part of a limit of the device that exchanges of initial pairings can
+// take: whoever knows the address can begin them, and must not be able to take from
+// clients that are enrolled what they need. It is a quarter, but no less than floor.
+func share(limit, floor int64) int64 { return min(limit, max(limit/4, floor)) }
+
 const (
+	// fewPairings is how many pairings there is always room for.
+	fewPairings = 8
+
 	minute = time.Minute
 	// capacityPause is how long a peer is told to wait when there is no room: nobody
 	// knows when there will be.

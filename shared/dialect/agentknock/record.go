@@ -62,10 +62,13 @@ type record struct {
 	Version int64
 	// Sizes are those of the payloads that are stored.
 	Sizes map[kind]int64
-	// Conn is the connection of the client that has published or resumed it last.
-	// ConnAt is when that connection was opened.
-	Conn   gateway.Conn
+	// Conns are the connections of the client that have published or resumed it, the
+	// last one first; at most maxConns. ConnAt is when the youngest of them was opened.
+	Conns  []gateway.Conn
 	ConnAt time.Time
+	// Reminded is what the device was last sent once more, and on which connection, see
+	// reminder; 0 if nothing was.
+	Reminded int64
 	// ClientFrame and DeviceFrame are the frames of either side that have changed it
 	// last, see relay.Conn.FrameID. Those of one connection come in order, so the last
 	// one is the only one that can be delivered again.
@@ -132,7 +135,13 @@ func (x *record) attrs() table.Attrs {
 	for k, size := range x.Sizes {
 		a[sizeAttr(k)] = table.Number(size)
 	}
-	for name, text := range map[string]string{"ad": x.Address, "cn": string(x.Conn), "fc": x.ClientFrame, "fd": x.DeviceFrame} {
+	for i, c := range x.Conns {
+		a[connAttrs[i]] = table.String(string(c))
+	}
+	if x.Reminded != 0 {
+		a["rm"] = table.Number(x.Reminded)
+	}
+	for name, text := range map[string]string{"ad": x.Address, "fc": x.ClientFrame, "fd": x.DeviceFrame} {
 		if text != "" {
 			a[name] = table.String(text)
 		}
@@ -155,14 +164,19 @@ func recordFrom(id string, a table.Attrs) *record {
 		},
 		ID: id, Client: a["c"].Str(), Address: a["ad"].Str(),
 		Seq: a["q"].Num(), Version: a["v"].Num(),
-		Sizes: make(map[kind]int64),
-		Conn:  gateway.Conn(a["cn"].Str()), ConnAt: timeFrom(a["ca"]),
+		Sizes:  make(map[kind]int64),
+		ConnAt: timeFrom(a["ca"]), Reminded: a["rm"].Num(),
 		ClientFrame: a["fc"].Str(), DeviceFrame: a["fd"].Str(),
 		Deadline: timeFrom(a["dl"]), Ended: timeFrom(a["en"]),
 	}
 	for _, k := range kinds {
 		if v, ok := a[sizeAttr(k)]; ok {
 			x.Sizes[k] = v.Num()
+		}
+	}
+	for _, name := range connAttrs {
+		if v, ok := a[name]; ok {
+			x.Conns = append(x.Conns, gateway.Conn(v.Str()))
 		}
 	}
 	x.counted = x.Live()
@@ -216,7 +230,8 @@ func (x *record) openAttrs() table.Attrs {
 	}
 	return table.Attrs{
 		"x": table.String(x.ID), "c": table.String(x.Client), "b": table.Number(x.bytes()),
-		"a": table.String(x.Address), string(request): waits(x.Request), string(completion): waits(x.Completion),
+		"dl": table.Number(x.Deadline.UnixMilli()),
+		"a":  table.String(x.Address), string(request): waits(x.Request), string(completion): waits(x.Completion),
 	}
 }
 
@@ -226,7 +241,7 @@ type entry struct {
 	address             string
 	bytes               int64
 	request, completion bool // waits for the device
-	// deadline is that of the exchange.
+	// deadline is that of the exchange: the item stays up to a second longer.
 	deadline time.Time
 }
 
@@ -241,12 +256,19 @@ func (e entry) isFresh(now time.Time, lim *Limits) bool {
 
 func entryFrom(it table.Item) entry {
 	a := it.Attrs
+	deadline := it.Expires
+	if v, ok := a["dl"]; ok {
+		deadline = timeFrom(v)
+	}
 	return entry{
 		sort: it.Key.Sort, id: a["x"].Str(), client: a["c"].Str(), bytes: a["b"].Num(),
-		address: a["a"].Str(), deadline: it.Expires,
+		address: a["a"].Str(), deadline: deadline,
 		request: a[string(request)].Num() == 1, completion: a[string(completion)].Num() == 1,
 	}
 }
 
+// live reports whether the exchange has not expired.
+func (e entry) live(now time.Time) bool { return now.Before(e.deadline) }
+
 // waits reports whether something of the exchange waits for the device.
-func (e entry) waits() bool { return e.request || e.completion }
+func (e entry) waits(now time.Time) bool { return e.live(now) && (e.request || e.completion) }

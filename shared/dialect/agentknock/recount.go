@@ -14,9 +14,12 @@ func (d *Dialect) entries(ctx context.Context, h home) ([]entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("failed to read the open exchanges: %w", err)
 	}
+	now := d.core.Now()
 	out := make([]entry, 0, len(items))
 	for _, it := range items {
-		out = append(out, entryFrom(it))
+		if e := entryFrom(it); e.live(now) {
+			out = append(out, e)
+		}
 	}
 	return out, nil
 }
@@ -40,6 +43,9 @@ func (d *Dialect) recount(ctx context.Context, h home, client string) error {
 	var all, own usage
 	for _, e := range entries {
 		all.Open, all.Bytes = all.Open+1, all.Bytes+e.bytes
+		if e.address != "" {
+			all.PairOpen, all.PairBytes = all.PairOpen+1, all.PairBytes+e.bytes
+		}
 		if e.client == client {
 			own.Open, own.Bytes = own.Open+1, own.Bytes+e.bytes
 		}
@@ -51,12 +57,15 @@ func (d *Dialect) recount(ctx context.Context, h home, client string) error {
 }
 
 func (d *Dialect) setUsage(ctx context.Context, key table.Key, was, is usage) error {
-	if was.Open == is.Open && was.Bytes == is.Bytes {
+	if was.Open == is.Open && was.Bytes == is.Bytes && was.PairOpen == is.PairOpen && was.PairBytes == is.PairBytes {
 		return nil
 	}
 	_, err := d.core.Table().Write(ctx, table.Op{
 		Action: table.Update, Key: key, Conds: was.unchanged(),
-		Set: table.Attrs{attrOpen: table.Number(is.Open), attrBytes: table.Number(is.Bytes)},
+		Set: table.Attrs{
+			attrOpen: table.Number(is.Open), attrBytes: table.Number(is.Bytes),
+			attrPairOpen: table.Number(is.PairOpen), attrPairBytes: table.Number(is.PairBytes),
+		},
 	})
 	if err != nil && !errors.Is(err, table.ErrCondition) {
 		return fmt.Errorf("failed to count anew: %w", err)

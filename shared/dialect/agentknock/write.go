@@ -43,6 +43,10 @@ type step struct {
 	client        *clientRecord // nil if it is not known any more
 	// begins are the counters of the device as they were read, if the exchange is new.
 	begins *usage
+	// pairing says that the counters of pairings are there.
+	pairing bool
+	// attempt has to be as it is, if it makes the client.
+	attempt []table.Op
 	// kind and payload are a message that was accepted; payload is nil if none was.
 	kind    kind
 	payload []byte
@@ -83,6 +87,7 @@ func (d *Dialect) write(ctx context.Context, s *step) error {
 	ops = append(ops, s.openOps()...)
 	ops = append(ops, s.payloadOps()...)
 	ops = append(ops, d.counterOps(s)...)
+	ops = append(ops, s.attempt...)
 	if err := d.core.Table().Transact(ctx, ops); err != nil {
 		return fmt.Errorf("failed to write an exchange: %w", err)
 	}
@@ -147,14 +152,22 @@ func (x *record) has(k kind) bool {
 func (d *Dialect) counterOps(s *step) []table.Op {
 	open, bytes := s.growth()
 	if open == 0 && bytes == 0 && s.begins == nil {
-		return nil
+		return d.keepOps(s)
 	}
 	lim := d.lim()
 	device := growOp(s.key(countersSort), open, bytes, lim.DeviceOpenExchanges, lim.DeviceStoredBytes)
+	if s.pairs() {
+		s.growPairing(&device, open, bytes, lim)
+	}
 	if u := s.begins; u != nil {
 		device.Conds = append(device.Conds, table.IfEqual(attrSeq, table.Number(u.Seq)))
 		u.setBegan(&device, d.core.Now(), lim.DeviceExchangesPerMinute)
 		device.Set[attrSeq] = table.Number(u.Seq + 1)
+		if s.pairs() {
+			began := *u
+			began.beginPairing(d.core.Now(), 0)
+			device.Set[attrPairBegan] = table.Number(began.PairBegan)
+		}
 	}
 	c := s.client
 	switch {
@@ -170,14 +183,53 @@ func (d *Dialect) counterOps(s *step) []table.Op {
 		}}
 	}
 	client := growOp(s.clientKey(c.ID), open, bytes, lim.ClientOpenExchanges, lim.ClientStoredBytes)
+	client.Conds = append(client.Conds, c.ifState())
 	if s.begins != nil {
-		client.Conds = append(client.Conds, table.IfEqual("st", table.String(c.State)))
 		c.setBegan(&client, d.core.Now(), lim.ClientExchangesPerMinute)
 	}
 	if c.State == statePending {
 		client.Expires = d.core.Now().Add(d.pendingTTL())
 	}
 	return []table.Op{device, client}
+}
+
+// ifState holds as long as a client is in the state in which it was read. Whether its
+// record has an expiry depends on that, so all that writes one asks for it.
+func (c *clientRecord) ifState() table.Cond { return table.IfEqual("st", table.String(c.State)) }
+
+// keepOps keep a client that is pending as long as its exchange, if nothing is counted.
+func (d *Dialect) keepOps(s *step) []table.Op {
+	c := s.client
+	if c == nil || c.isNew || c.State != statePending || !s.after.Live() {
+		return nil
+	}
+	return []table.Op{{
+		Action: table.Update, Key: s.clientKey(c.ID), Conds: []table.Cond{c.ifState()},
+		Expires: d.core.Now().Add(d.pendingTTL()),
+	}}
+}
+
+// pairs reports whether the exchange is that of an initial pairing.
+func (s *step) pairs() bool { return s.after.Address != "" }
+
+// growPairing adds to the counters of pairings. What the device itself responds is not
+// held to their share.
+func (s *step) growPairing(op *table.Op, open, bytes int64, lim *Limits) {
+	if open != 0 {
+		op.Add[attrPairOpen] = open
+	}
+	if bytes != 0 {
+		op.Add[attrPairBytes] = bytes
+	}
+	if !s.pairing {
+		return
+	}
+	if open > 0 && lim.DeviceOpenExchanges > 0 {
+		op.Conds = append(op.Conds, table.IfAtMost(attrPairOpen, share(lim.DeviceOpenExchanges, fewPairings)-open))
+	}
+	if bytes > 0 && lim.DeviceStoredBytes > 0 && s.kind != response {
+		op.Conds = append(op.Conds, table.IfAtMost(attrPairBytes, share(lim.DeviceStoredBytes, MaxFrame)-bytes))
+	}
 }
 
 // growOp adds to counters, and lets them grow only within their limits.

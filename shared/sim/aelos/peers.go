@@ -110,7 +110,7 @@ func (l *line) hello() {
 	if w.diligent {
 		lives = 24 * time.Hour
 	}
-	l.expires = w.e.Now().Add(lives)
+	l.expires = w.e.Now().Add(lives).Truncate(time.Second) // as a token says it
 	claims := wire.BoatClaims(p.boat.org, p.boat.id, l.expires)
 	role := "boat"
 	if p.viewer {

@@ -137,6 +137,15 @@ func (e *Engine) wait(d time.Duration) {
 	e.closeOld()
 }
 
+// tick ends a step. A moment passes with each, so that no two handlers have timers that
+// fire at the same time: they would run at once, and nothing would say who is first.
+func (e *Engine) tick() {
+	e.mu.Unlock()
+	time.Sleep(time.Nanosecond) // over when everybody waits for something
+	e.mu.Lock()
+	e.pause()
+}
+
 // pause waits until every task waits for something.
 func (e *Engine) pause() {
 	e.mu.Unlock()

@@ -54,7 +54,7 @@ func (e *Engine) turn() bool {
 	}
 	e.Step++
 	e.do(c)
-	e.pause()
+	e.tick()
 	e.reap()
 	return true
 }

@@ -5,6 +5,7 @@ import "errors"
 // Demand is what a relay wants of the claims of devices.
 type Demand uint8
 
+// The demands.
 const (
 	Off     Demand = iota // attestations are not looked into
 	Check                 // one that is given has to be good
