@@ -2,6 +2,7 @@ package aelos
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"blindpost/shared/gateway"
@@ -16,10 +17,10 @@ func (d *Dialect) fromBoat(ctx context.Context, c *relay.Conn, p private, r *ros
 	case r.Boat.Conn != c.ID:
 		return kindUnexpected, d.close(ctx, c.ID, gateway.CloseReplaced, replacedText)
 	}
-	within := d.rates.take(c.ID, d.core.Now(), d.lim().BoatFrames)
 	if e.Text {
-		return d.boatControl(ctx, c, r, e.Data, within)
+		return d.boatControl(ctx, c, r, e.Data)
 	}
+	within := d.within(rateFrames, string(c.ID), d.lim().BoatFrames)
 	kind := kindOf(e.Data, true)
 	switch kind {
 	case kindUndecodable:
@@ -51,26 +52,32 @@ func (d *Dialect) fromBoat(ctx context.Context, c *relay.Conn, p private, r *ros
 	return kind, d.forward(ctx, r, v, e.Data, kind == kindSnapshot)
 }
 
-func (d *Dialect) boatControl(ctx context.Context, c *relay.Conn, r *roster, data []byte, within bool) (string, error) {
+func (d *Dialect) boatControl(ctx context.Context, c *relay.Conn, r *roster, data []byte) (string, error) {
 	m, err := parseControl(data)
 	if err != nil {
 		return d.unreadable(ctx, c)
 	}
 	switch m.t {
-	case typeHs2, typePing, typePong:
-		if !within {
+	case typeHs2:
+		switch {
+		case d.largeHandshake(data):
+			return m.t, d.tooLargeHandshake(ctx, c)
+		case !d.within(rateHs2, string(c.ID), hs2PerHs1*d.lim().Handshakes):
+			// Viewers make it answer: it must not be closed for that.
+			d.drop(dropRate)
+			return m.t, nil
+		}
+		return m.t, d.hs2(ctx, r, m)
+	case typePing, typePong:
+		if !d.within(rateFrames, string(c.ID), d.lim().BoatFrames) {
 			return m.t, d.tooMany(ctx, c)
 		}
-	default:
-		return d.wrongLeg(ctx, c)
+		if m.t == typePing {
+			return m.t, d.pong(ctx, c)
+		}
+		return m.t, nil
 	}
-	switch m.t {
-	case typeHs2:
-		return m.t, d.hs2(ctx, r, m)
-	case typePing:
-		return m.t, d.pong(ctx, c)
-	}
-	return m.t, nil
+	return d.wrongLeg(ctx, c)
 }
 
 // hs2 routes the answer of a handshake to the viewer that its tag names.
@@ -85,7 +92,7 @@ func (d *Dialect) hs2(ctx context.Context, r *roster, m control) error {
 		d.drop(dropNotFound)
 		return nil
 	}
-	err := d.post(ctx, v.Conn, hs2Frame{T: typeHs2, VS: m.vs, E: m.e, S: m.s})
+	err := d.post(ctx, v.Conn, hs2Frame{T: typeHs2, VS: m.vs, E: json.RawMessage(m.e), S: json.RawMessage(m.s)})
 	if errors.Is(err, gateway.ErrGone) {
 		return d.viewerLost(ctx, r, v)
 	}

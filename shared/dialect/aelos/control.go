@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"blindpost/shared/relay"
 )
@@ -30,8 +31,10 @@ type control struct {
 	role  string
 	token string
 	vs    string
-	e     string
-	s     string
+	// e and s are as they were written, a string in JSON: they are not ours to read, and
+	// another way to write them might be a longer one.
+	e string
+	s string
 }
 
 var errControl = errors.New("control frame is malformed")
@@ -40,8 +43,9 @@ var errControl = errors.New("control frame is malformed")
 // it reads only the type: they are on the wrong leg. Names of fields are exact;
 // unknown ones are ignored, so that a later version may add some.
 func parseControl(data []byte) (control, error) {
+	// A recipient would have to fail for what is no Unicode.
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(data, &fields) != nil || fields == nil {
+	if !utf8.Valid(data) || json.Unmarshal(data, &fields) != nil || fields == nil {
 		return control{}, errControl
 	}
 	var c control
@@ -52,6 +56,12 @@ func parseControl(data []byte) (control, error) {
 			err = errControl
 		}
 		return v
+	}
+	written := func(name string) string {
+		if str(name); err != nil {
+			return ""
+		}
+		return string(fields[name])
 	}
 	c.t = str("t")
 	if err != nil {
@@ -69,9 +79,9 @@ func parseControl(data []byte) (control, error) {
 		}
 	case typeHs1:
 		// vs is ours to say, so it is no matter what text stands there.
-		c.vs, c.e = str("vs"), str("e")
+		c.vs, c.e = str("vs"), written("e")
 	case typeHs2:
-		c.vs, c.e, c.s = str("vs"), str("e"), str("s")
+		c.vs, c.e, c.s = str("vs"), written("e"), written("s")
 	case typeWelcome, typeError, typeViewers, typeBoatStatus, typeRelay, typePing, typePong:
 	default:
 		return control{}, errControl
@@ -108,16 +118,16 @@ type boatStatusFrame struct {
 }
 
 type hs1Frame struct {
-	T  string `json:"t"`
-	VS string `json:"vs"`
-	E  string `json:"e"`
+	T  string          `json:"t"`
+	VS string          `json:"vs"`
+	E  json.RawMessage `json:"e"`
 }
 
 type hs2Frame struct {
-	T  string `json:"t"`
-	VS string `json:"vs"`
-	E  string `json:"e"`
-	S  string `json:"s"`
+	T  string          `json:"t"`
+	VS string          `json:"vs"`
+	E  json.RawMessage `json:"e"`
+	S  json.RawMessage `json:"s"`
 }
 
 type resultFrame struct {
@@ -131,8 +141,7 @@ type pongFrame struct {
 	T string `json:"t"`
 }
 
-// encode makes a text frame. What peers say to one another gets no longer by it than
-// JSON asks for.
+// encode makes a text frame. What peers say to one another stays as it is.
 func encode(v any) (relay.Frame, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

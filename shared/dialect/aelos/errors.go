@@ -58,7 +58,12 @@ func (d *Dialect) fail(ctx context.Context, c *relay.Conn, code, msg string) err
 
 func (d *Dialect) failWith(ctx context.Context, c *relay.Conn, code, msg string, cc gateway.CloseCode) error {
 	err := d.reply(ctx, c, errorFrame{T: typeError, Code: code, Msg: msg})
-	return errors.Join(err, d.close(ctx, c.ID, cc, code))
+	err = errors.Join(err, d.close(ctx, c.ID, cc, code))
+	// The peer may take its time to end what we have closed: for the others it is gone.
+	if p, admitted := privateOf(c); admitted {
+		err = errors.Join(err, d.lost(ctx, p.group, c.ID))
+	}
+	return err
 }
 
 // refuse is fail for a peer that is not admitted.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"blindpost/shared/gateway"
 )
 
 // A boat remembers over its connections, and whatever it has heard of, it has to hear
@@ -63,6 +65,29 @@ func TestDetachIntoALostConnection(t *testing.T) {
 			}, change)
 		})
 	}
+}
+
+// A boat that comes back to what was kept for it is looked after by the sweeper as one
+// that comes for the first time.
+func TestReturnedBoatIsSwept(t *testing.T) {
+	story(t, func(w *world) {
+		boat := w.boat(2)
+		w.viewer(2).hangUp()
+		boat.hangUp()
+		sweep := func() {
+			time.Sleep(11 * time.Minute)
+			if err := w.nodes[1].core.Sweep(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sweep()
+		sweep()
+		v := w.viewer(2)
+		v.got()
+		w.boat(2).end(gateway.CloseAbnormal) // and nobody says so
+		sweep()
+		v.want(online, offline)
+	}, functions)
 }
 
 // What is kept for the boat has a bound and an end, and no tag in it is given away.

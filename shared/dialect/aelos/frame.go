@@ -54,6 +54,18 @@ func (d *Dialect) tooMany(ctx context.Context, c *relay.Conn) error {
 	return d.fail(ctx, c, codeLimit, "too many frames on this connection")
 }
 
+// largeHandshake says that a handshake is larger than allowed: a real one has some
+// hundred bytes, and who gets them must not be made to read more.
+func (d *Dialect) largeHandshake(data []byte) bool {
+	most := d.lim().MaxHandshake
+	return most > 0 && int64(len(data)) > most
+}
+
+func (d *Dialect) tooLargeHandshake(ctx context.Context, c *relay.Conn) error {
+	d.drop(dropTooLarge)
+	return d.failWith(ctx, c, codeLimit, "the handshake is larger than allowed", gateway.CloseTooLarge)
+}
+
 // pong answers a ping.
 func (d *Dialect) pong(ctx context.Context, c *relay.Conn) error {
 	return d.reply(ctx, c, pongFrame{T: typePong})

@@ -174,7 +174,7 @@ func TestLostDisconnects(t *testing.T) {
 		b.say(`{"t":"hs1","vs":"","e":"x"}`)
 		b.want(offline, noBoat)
 		boat = w.boat(2, 2)
-		boat.want(welcome2, viewers(1, []string{tb}, nil))
+		boat.want(welcome2, viewers(1, []string{tb}, []string{ta}))
 		b.want(online)
 	}, functions)
 }
@@ -205,6 +205,10 @@ func TestSweeperFindsTheLost(t *testing.T) {
 		if err := w.nodes[2].core.Sweep(context.Background()); err != nil {
 			t.Fatal(err)
 		}
+		if r := w.roster("org", "boat"); !r.empty() {
+			t.Errorf("somebody is left: %+v", r)
+		}
+		time.Sleep(forgetAfter)
 		if r := w.roster("org", "boat"); r.version != "" {
 			t.Errorf("roster is left: %+v", r)
 		}
@@ -283,13 +287,14 @@ func TestBoatHearsOfTheWelcomedOnly(t *testing.T) {
 func TestExpiryIsFoundWithTheNextFrame(t *testing.T) {
 	story(t, func(w *world) {
 		boat, v := w.boat(2), w.controller()
+		tag := w.tagOf(v)
 		boat.got()
 		v.got()
 		time.Sleep(time.Hour)
 		v.send(unhex(t, "020000000000000001"))
 		v.want(noAdmit)
 		v.wantClosed(gateway.ClosePolicy)
-		boat.want()
+		boat.want(viewers(0, nil, []string{tag}))
 	}, functions, func(o *worldOptions) { o.idle = true })
 }
 

@@ -43,7 +43,7 @@ func (d *Dialect) hello(ctx context.Context, c *relay.Conn, e gateway.FrameEvent
 	}
 	before, again := privateOf(c)
 	p := private{
-		role: m.role, proto: m.proto, group: a.group, ctl: a.ctl, expires: a.expires,
+		role: m.role, proto: m.proto, group: a.group, sub: a.sub, ctl: a.ctl, expires: a.expires,
 		hello: e.ID, counted: before.counted,
 	}
 	// The record comes first: should we die after the next step, the disconnect finds
@@ -151,14 +151,18 @@ func (d *Dialect) addViewer(ctx context.Context, c *relay.Conn, p private) (full
 		if full = false; r.byConn(c.ID) != nil {
 			return false
 		}
-		if full = int64(len(r.Viewers)) >= d.lim().MaxViewers; full {
+		full = int64(len(r.Viewers)) >= d.lim().MaxViewers
+		if most := d.lim().MaxViewersPerSub; most > 0 && r.heldBy(p.sub) >= most {
+			full = true
+		}
+		if full {
 			return false
 		}
 		var t tag
 		if t, failed = d.newTag(r); failed != nil {
 			return false
 		}
-		r.Viewers = append(r.Viewers, viewer{Tag: t, Conn: c.ID, Proto: p.proto})
+		r.Viewers = append(r.Viewers, viewer{Tag: t, Conn: c.ID, Proto: p.proto, Sub: p.sub})
 		return true
 	})
 	return full, errors.Join(err, failed)

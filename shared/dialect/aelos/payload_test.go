@@ -3,6 +3,7 @@ package aelos
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -116,7 +117,7 @@ func TestControlKeepsText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := encode(hs2Frame{T: typeHs2, VS: c.vs, E: c.e, S: c.s})
+		f, err := encode(hs2Frame{T: typeHs2, VS: c.vs, E: json.RawMessage(c.e), S: json.RawMessage(c.s)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ type private struct {
 	role    string
 	proto   int
 	group   string
+	sub     string
 	ctl     bool
 	expires time.Time
 	// hello is the frame that it was admitted by, should it come again.
@@ -22,8 +23,8 @@ type private struct {
 }
 
 // The stored form is read with every frame, so it is none that has to be parsed: a
-// byte of flags, the version of the protocol, when the token expires, the group,
-// the frame.
+// byte of flags, the version of the protocol, when the token expires, the group, whose
+// connection it is, the frame.
 const (
 	flagViewer = 1 << iota
 	flagCtl
@@ -34,7 +35,9 @@ const (
 	expiresAt = 2
 	groupAt   = expiresAt + 8
 	groupLen  = len(Partition) + 64
-	helloAt   = groupAt + groupLen
+	subAt     = groupAt + groupLen
+	subLen    = 16
+	helloAt   = subAt + subLen
 )
 
 // privateOf reads it; false if the peer is not admitted yet.
@@ -46,7 +49,7 @@ func privateOf(c *relay.Conn) (private, bool) {
 	p := private{
 		role: roleBoat, proto: int(b[1]), ctl: b[0]&flagCtl != 0, counted: b[0]&flagCounted != 0,
 		expires: time.Unix(int64(binary.BigEndian.Uint64(b[expiresAt:])), 0),
-		group:   string(b[groupAt:helloAt]), hello: string(b[helloAt:]),
+		group:   string(b[groupAt:subAt]), sub: string(b[subAt:helloAt]), hello: string(b[helloAt:]),
 	}
 	if b[0]&flagViewer != 0 {
 		p.role = roleViewer
@@ -67,5 +70,5 @@ func (p private) put(c *relay.Conn) {
 	}
 	b[1] = byte(p.proto)
 	binary.BigEndian.PutUint64(b[expiresAt:], uint64(p.expires.Unix()))
-	c.Private = append(append(b, p.group...), p.hello...)
+	c.Private = append(append(append(b, p.group...), p.sub...), p.hello...)
 }

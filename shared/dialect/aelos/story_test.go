@@ -66,7 +66,7 @@ func TestBoatAndItsViewers(t *testing.T) {
 		again.want(noBoat)
 		again.wantOpen()
 		again.hangUp()
-		if r := w.roster("org", "boat"); r.version != "" {
+		if r := w.roster("org", "boat"); !r.empty() {
 			t.Errorf("roster is left: %+v", r)
 		}
 	})
@@ -278,6 +278,7 @@ func TestFramesOnTheWrongLeg(t *testing.T) {
 		t.Run(tt.from+" "+tt.frame, func(t *testing.T) {
 			story(t, func(w *world) {
 				boat, v := w.boat(tt.proto), w.dial().hello("viewer", tt.proto, controllerClaims("org", "boat"))
+				tag := w.tagOf(v)
 				l, other := boat, v
 				if tt.from == "viewer" {
 					l, other = v, boat
@@ -291,7 +292,11 @@ func TestFramesOnTheWrongLeg(t *testing.T) {
 				}
 				l.want(tt.want)
 				l.wantClosed(gateway.ClosePolicy)
-				other.want()
+				if other == v {
+					v.want(offline)
+				} else {
+					boat.want(viewers(0, nil, []string{tag}))
+				}
 			})
 		})
 	}

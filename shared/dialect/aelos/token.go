@@ -29,6 +29,7 @@ var errRefused = errors.New("token does not admit")
 // admission is what a token admits to.
 type admission struct {
 	group   string
+	sub     string // who, see subOf
 	ctl     bool
 	expires time.Time
 }
@@ -51,7 +52,7 @@ func (d *Dialect) admit(ctx context.Context, role, token string) (admission, err
 		jwt.WithTimeFunc(d.core.Now),
 		jwt.WithStrictDecoding(),
 	)
-	_, err = parser.ParseWithClaims(token, claims, func(*jwt.Token) (any, error) { return keys, nil })
+	_, err = parser.ParseWithClaims(token, claims, func(t *jwt.Token) (any, error) { return keys, wellFormed(t) })
 	if err != nil {
 		return admission{}, errRefused
 	}
@@ -91,13 +92,20 @@ func CheckSecrets(secrets []string) error {
 
 // claimed reads the claims of a token that is signed and has not expired.
 func (d *Dialect) claimed(role string, claims jwt.MapClaims) (admission, error) {
-	sub, org := text(claims, "sub"), text(claims, "org")
+	sub, org := id(claims, "sub"), id(claims, "org")
 	exp, ok := claims["exp"].(float64)
-	if sub == "" || org == "" || text(claims, "role") != role || !ok || exp <= 0 || exp >= maxExpiry {
+	if sub == "" || org == "" || id(claims, "role") != role || !ok || exp <= 0 || exp >= maxExpiry {
+		return admission{}, errRefused
+	}
+	// When it was issued does not matter, but what is written there has to be a time.
+	if _, err := claims.GetIssuedAt(); err != nil {
 		return admission{}, errRefused
 	}
 	a := admission{expires: time.Unix(int64(exp), 0)}
-	boat, named := claims["boat"]
+	if life := d.lim().MaxTokenLife; life > 0 && a.expires.After(d.core.Now().Add(life+d.lim().Leeway)) {
+		return admission{}, errRefused
+	}
+	_, named := claims["boat"]
 	switch role {
 	case roleBoat:
 		// Whichever claim we believed, the other could be somebody else's boat.
@@ -106,32 +114,33 @@ func (d *Dialect) claimed(role string, claims jwt.MapClaims) (admission, error) 
 		}
 		a.group = groupOf(org, sub)
 	case roleViewer:
-		id, _ := boat.(string)
-		if id == "" {
+		boat := id(claims, "boat")
+		if boat == "" {
 			return admission{}, errRefused
 		}
-		a.group = groupOf(org, id)
+		a.group = groupOf(org, boat)
 		a.ctl = d.controller.match(claims)
 	default:
 		return admission{}, errRefused
 	}
+	a.sub = subOf(a.group, sub)
 	return a, nil
-}
-
-func text(claims jwt.MapClaims, name string) string {
-	s, _ := claims[name].(string)
-	return s
 }
 
 // groupOf names the group of a boat. Organisations choose the ids of their boats by
 // themselves, so it is both that name one; they may be of any form and length.
-func groupOf(org, boat string) string {
+func groupOf(org, boat string) string { return Partition + digest(org, boat) }
+
+// subOf tells the users of a boat apart, and is nothing by which one could be known.
+func subOf(group, sub string) string { return digest(group, sub)[:subLen] }
+
+func digest(parts ...string) string {
 	h := sha256.New()
-	for _, s := range []string{org, boat} {
+	for _, s := range parts {
 		var length [8]byte
 		binary.BigEndian.PutUint64(length[:], uint64(len(s)))
 		h.Write(length[:])
 		h.Write([]byte(s))
 	}
-	return Partition + hex.EncodeToString(h.Sum(nil))
+	return hex.EncodeToString(h.Sum(nil))
 }

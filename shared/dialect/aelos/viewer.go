@@ -2,6 +2,7 @@ package aelos
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 
@@ -15,12 +16,12 @@ func (d *Dialect) fromViewer(ctx context.Context, c *relay.Conn, p private, r *r
 		return kindUnexpected, d.close(ctx, c.ID, gateway.CloseGoingAway, "connection was taken for lost")
 	}
 	if e.Text {
-		return d.viewerControl(ctx, c, r, e.Data)
+		return d.viewerControl(ctx, c, p, r, e.Data)
 	}
 	kind := kindOf(e.Data, false)
 	switch kind {
 	case kindUndecodable:
-		if !d.rates.take(c.ID, d.core.Now(), d.lim().ViewerFrames) {
+		if !d.within(rateFrames, string(c.ID), d.lim().ViewerFrames) {
 			return kind, d.tooMany(ctx, c)
 		}
 		d.drop(dropUndecodable)
@@ -31,6 +32,9 @@ func (d *Dialect) fromViewer(ctx context.Context, c *relay.Conn, p private, r *r
 	if p.proto < 2 {
 		return d.wrongLeg(ctx, c) // version 1 has nothing that a viewer may order
 	}
+	if !d.within(rateCommands, string(c.ID), endlessCommands*d.lim().Commands) {
+		return kind, d.tooMany(ctx, c)
+	}
 	ok, err := d.core.TakeMessageOf(ctx, c, d.lim().Commands)
 	switch {
 	case err != nil:
@@ -39,6 +43,8 @@ func (d *Dialect) fromViewer(ctx context.Context, c *relay.Conn, p private, r *r
 		return kind, d.unsent(ctx, c, kind, dropRate)
 	case !p.ctl:
 		return kind, d.unsent(ctx, c, kind, dropRole)
+	case !d.rates.take(rate{rateBytes, p.group + p.sub}, int64(len(e.Data)), d.core.Now(), d.lim().CommandBytes):
+		return kind, d.unsent(ctx, c, kind, dropRate)
 	}
 	reason, err := d.toBoat(ctx, r, c, 2, func(b gateway.Conn, t tag) error {
 		return withTag(t, e.Data, func(out []byte) error {
@@ -55,6 +61,10 @@ func (d *Dialect) fromViewer(ctx context.Context, c *relay.Conn, p private, r *r
 	d.core.Observer().Message(relay.ClassLive, relay.Delivered)
 	return kind, nil
 }
+
+// endlessCommands is how many times over its rate a viewer is answered; then it is
+// closed.
+const endlessCommands = 10
 
 // unsent counts a command that does not reach the boat, and says so: its sender must
 // not believe that it was done. An identify has no answer.
@@ -77,8 +87,8 @@ func (d *Dialect) unsent(ctx context.Context, c *relay.Conn, kind, reason string
 	return d.reply(ctx, c, res)
 }
 
-func (d *Dialect) viewerControl(ctx context.Context, c *relay.Conn, r *roster, data []byte) (string, error) {
-	within := d.rates.take(c.ID, d.core.Now(), d.lim().ViewerFrames)
+func (d *Dialect) viewerControl(ctx context.Context, c *relay.Conn, p private, r *roster, data []byte) (string, error) {
+	within := d.within(rateFrames, string(c.ID), d.lim().ViewerFrames)
 	m, err := parseControl(data)
 	if err != nil {
 		return d.unreadable(ctx, c)
@@ -93,7 +103,10 @@ func (d *Dialect) viewerControl(ctx context.Context, c *relay.Conn, r *roster, d
 	}
 	switch m.t {
 	case typeHs1:
-		return m.t, d.hs1(ctx, c, r, m)
+		if d.largeHandshake(data) {
+			return m.t, d.tooLargeHandshake(ctx, c)
+		}
+		return m.t, d.hs1(ctx, c, p, r, m)
 	case typePing:
 		return m.t, d.pong(ctx, c)
 	}
@@ -101,9 +114,13 @@ func (d *Dialect) viewerControl(ctx context.Context, c *relay.Conn, r *roster, d
 }
 
 // hs1 sends the beginning of a handshake to the boat, under the tag that we know.
-func (d *Dialect) hs1(ctx context.Context, c *relay.Conn, r *roster, m control) error {
+func (d *Dialect) hs1(ctx context.Context, c *relay.Conn, p private, r *roster, m control) error {
+	if r.Boat != nil && !d.mayShakeHands(p) {
+		d.drop(dropRate)
+		return d.reply(ctx, c, errorFrame{T: typeError, Code: codeLimit, Msg: "too many handshakes with this boat"})
+	}
 	reason, err := d.toBoat(ctx, r, c, 1, func(b gateway.Conn, t tag) error {
-		return d.post(ctx, b, hs1Frame{T: typeHs1, VS: t.String(), E: m.e})
+		return d.post(ctx, b, hs1Frame{T: typeHs1, VS: t.String(), E: json.RawMessage(m.e)})
 	})
 	if err != nil || reason == "" {
 		return err

@@ -194,7 +194,7 @@ func (m move) on(x *record, d *Dialect) (outcome, *step) {
 		y.Sizes[m.Kind] = int64(len(m.payload))
 		s.payload, out.payload = m.payload, m.payload
 	}
-	if moved || m.resume {
+	if verdict == Repeated && (moved || m.resume) {
 		out.remind = out.again || y.remind(m.self)
 	}
 	if changed || moved {

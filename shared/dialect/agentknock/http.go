@@ -34,7 +34,7 @@ func no(status int, code, message string) answer {
 }
 
 func tooMany(after time.Duration) answer {
-	a := no(http.StatusTooManyRequests, codeRateLimited, "Too many requests from this address.")
+	a := no(http.StatusTooManyRequests, codeRateLimited, "Too many requests.")
 	a.body["retryable"], a.body["retry_after_ms"] = true, milliseconds(after)
 	a.header = http.Header{"Retry-After": {strconv.FormatInt(int64((after+time.Second-1)/time.Second), 10)}}
 	return a
@@ -113,7 +113,7 @@ func splitPath(path string) (device string, e endpoint, ok bool) {
 }
 
 func (d *Dialect) serve(r *http.Request) (answer, error) {
-	device, e, found := splitPath(r.URL.Path)
+	device, e, found := splitPath(pathOf(r))
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
 	case !found:
@@ -146,16 +146,22 @@ func (d *Dialect) authenticate(c *call) (answer, error) {
 		return no(refuseToken.status, refuseToken.code, refuseToken.message), nil
 	}
 	m, err := d.core.GetMember(c.Context(), groupOf(c.device), deviceMember)
-	switch {
-	case err != nil:
+	if err != nil {
 		return answer{}, err
-	case m == nil:
-		return no(refuseDevice.status, refuseDevice.code, refuseDevice.message), nil
-	case !sameToken(m.Attr(attrToken).Raw(), token):
-		return no(refuseToken.status, refuseToken.code, refuseToken.message), nil
 	}
-	c.member = m
-	return answer{}, nil
+	if m != nil && sameToken(m.Attr(attrToken).Raw(), token) {
+		c.member = m
+		return answer{}, nil
+	}
+	// Who guesses is counted, and only who does: nobody else can use up what the device
+	// itself needs.
+	if wait, err := d.takeGuess(c, m, wrongTokens); err != nil || wait > 0 {
+		return tooMany(wait), err
+	}
+	if m == nil {
+		return no(refuseDevice.status, refuseDevice.code, refuseDevice.message), nil
+	}
+	return no(refuseToken.status, refuseToken.code, refuseToken.message), nil
 }
 
 var errBody = no(http.StatusBadRequest, "INVALID_REQUEST", "The body lacks a member or has one of the wrong type.")
@@ -183,18 +189,6 @@ func (c *call) read() answer {
 	return answer{}
 }
 
-// takeAddress counts the call against the limit of its address.
-func (d *Dialect) takeAddress(c *call) (bool, error) {
-	if d.remoteIP == nil {
-		return true, nil
-	}
-	ip := d.remoteIP(c.Request)
-	if !ip.IsValid() {
-		return true, nil
-	}
-	return d.core.TakeAddress(c.Context(), ip)
-}
-
 func (d *Dialect) serveClaim(c *call) (answer, error) {
 	token, has := c.body.text("device_token")
 	if !has {
@@ -208,14 +202,10 @@ func (d *Dialect) serveClaim(c *call) (answer, error) {
 	if !valid {
 		return errBody, nil
 	}
-	within, err := d.takeAddress(c)
-	if err != nil {
-		return answer{}, err
+	if wait, err := d.takeAddress(c); err != nil || wait > 0 {
+		return tooMany(wait), err
 	}
-	if !within {
-		return tooMany(minute), nil
-	}
-	err = d.claim(c.Context(), c.device, hash, func() error { return d.attested(given, c.device, token) })
+	err := d.claim(c.Context(), c.device, hash, func() error { return d.attested(given, c.device, token) })
 	var refused *unattested
 	switch {
 	case errors.As(err, &refused):
@@ -233,6 +223,11 @@ func (d *Dialect) serveAddress(c *call) (answer, error) {
 	address, has := c.body.text("address_id")
 	if !has || !validAddress(address) {
 		return no(http.StatusBadRequest, "INVALID_REQUEST", "The address is not 32 lowercase hexadecimal digits."), nil
+	}
+	if c.member.Attr(attrAddress).Str() != address { // else it learns nothing
+		if wait, err := d.takeGuess(c, c.member, newAddresses); err != nil || wait > 0 {
+			return tooMany(wait), err
+		}
 	}
 	switch err := d.setAddress(c.Context(), c.member, address); {
 	case errors.Is(err, errAddressTaken):

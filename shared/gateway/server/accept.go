@@ -30,12 +30,21 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, refuseTLS)
 	case wantsUpgrade(r):
 		s.upgrade(w, r, from)
-	case r.Method == http.MethodGet && s.o.IsWebSocketPath(r.URL.Path):
+	case r.Method == http.MethodGet && s.o.IsWebSocketPath(pathOf(r)):
 		s.o.Observer.Refused(refusePlain.status)
 		refuse(w, refusePlain)
 	default:
 		s.serveHTTP(w, r, from)
 	}
+}
+
+// pathOf is the path of a request, in which an escaped slash is none: it stays escaped,
+// and so belongs to no path that anybody serves.
+func pathOf(r *http.Request) string {
+	if strings.Contains(strings.ToUpper(r.URL.RawPath), "%2F") {
+		return r.URL.EscapedPath()
+	}
+	return r.URL.Path
 }
 
 func (s *Server) serveReady(w http.ResponseWriter, r *http.Request) {
@@ -106,7 +115,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, from origin) {
 		return
 	}
 	res, err := s.connect(r.Context(), gateway.ConnectEvent{
-		Conn: c.id, RemoteIP: from.ip, Path: r.URL.Path, Query: r.URL.Query(), Header: r.Header, At: time.Now(),
+		Conn: c.id, RemoteIP: from.ip, Path: pathOf(r), Query: r.URL.Query(), Header: r.Header, At: time.Now(),
 	})
 	if err != nil || !res.Accepted() {
 		s.conns.remove(c)

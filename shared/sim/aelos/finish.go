@@ -40,6 +40,8 @@ func (w *world) Finish() {
 		}
 	}
 	w.e.Rest(25 * time.Minute)
+	w.e.Pass(25 * time.Hour) // what boats may still remember is remembered for a while
+	w.e.Rest(time.Minute)
 	for partition := range w.store.boats {
 		if left := w.e.PeekAll(partition, ""); len(left) > 0 && !w.e.Failed() {
 			w.e.Violate(propEnd, "of %s is left: %s", strings.TrimPrefix(partition, aelos.Partition), left[0].Attrs["r"].Raw())

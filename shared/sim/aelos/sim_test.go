@@ -28,7 +28,7 @@ func env(name string, otherwise uint64) uint64 {
 }
 
 func TestSimulation(t *testing.T) {
-	o := engine.Options{World: World, Start: env("START", 1), Seeds: env("SEEDS", 1500/slowdown)}
+	o := engine.Options{World: World, Start: env("START", 1), Seeds: env("SEEDS", 600/slowdown)}
 	if seed := env("SEED", 0); seed != 0 {
 		lines, f := engine.Replay(t, seed, o)
 		t.Logf("seed %d\n%s", seed, strings.Join(lines, "\n"))
