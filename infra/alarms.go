@@ -24,10 +24,11 @@ const (
 // The alarms of few look at ten metrics: CloudWatch charges by that number, and ten
 // are free in an account. What they leave out shows in them all the same, only less
 // precisely: frames and jobs that fail or are held back get old and go to the dead
-// letters, a $disconnect that is held back is a 5xx of the API, and requests that
+// letters, the sweeper finds a connection whose $disconnect is lost, and requests that
 // fail are errors of functions/connect.
 var onlyWithAll = map[string]bool{
-	"MessageErrors": true, "MessageThrottles": true, "DisconnectThrottles": true, "SweeperThrottles": true, "HttpErrors": true,
+	"DisconnectErrors": true,
+	"MessageErrors":    true, "MessageThrottles": true, "DisconnectThrottles": true, "SweeperThrottles": true, "HttpErrors": true,
 }
 
 // newAlarms makes an alarm for each thing that somebody has to look at.
@@ -64,13 +65,16 @@ func (r *relay) newAlarms() {
 	add("JobsDead", "jobs could not be done", visible(r.queues.jobsDead), 0)
 	add("IngressOld", "frames wait for functions/message", age(r.queues.ingress), ingressAge)
 	add("JobsOld", "jobs wait for functions/sweeper", age(r.queues.jobs), jobsAge)
-	add("ApiErrors", "API Gateway answered 5xx: it failed, or what is behind it",
+	// A client that functions/connect refuses counts as an error of an integration, and
+	// as a connect. What there is more of them are frames that the queue has refused.
+	add("ApiErrors", "API Gateway could not reach what is behind it, or a queue or function refused it",
 		awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
-			Expression: str("FILL(integration, 0) + FILL(execution, 0)"),
-			Label:      str("5xx"),
+			Expression: str("FILL(execution, 0) + MAX([FILL(integration, 0) - FILL(connects, 0), 0])"),
+			Label:      str("errors"),
 			Period:     fiveMinutes(),
 			UsingMetrics: &map[string]awscloudwatch.IMetric{
 				"integration": r.apiMetric("IntegrationError", "Sum"),
+				"connects":    r.apiMetric("ConnectCount", "Sum"),
 				"execution":   r.apiMetric("ExecutionError", "Sum"),
 			},
 		}), 0)

@@ -39,7 +39,7 @@ func TestAlarms(t *testing.T) {
 		t.Errorf("there are %d alarms, want %d", n, len(want))
 	}
 	api := tm.get(t, "ApiErrors", "AWS::CloudWatch::Alarm").at("Metrics")
-	for _, m := range []string{"IntegrationError", "ExecutionError"} {
+	for _, m := range []string{"IntegrationError", "ConnectCount", "ExecutionError"} {
 		if !strings.Contains(api, `"MetricName":"`+m+`"`) {
 			t.Errorf("the alarm on 5xx does not look at %s", m)
 		}
@@ -98,7 +98,7 @@ func alarmsOf(tm *template) (alarms, metrics int) {
 
 // CloudWatch charges by metric, and the documentation counts on these numbers.
 func TestAlarmsAndDashboardByChoice(t *testing.T) {
-	for name, want := range map[string][3]int{"plain": {9, 10, 1}, "edge": {9, 10, 1}, "small": {0, 0, 0}, "domain": {9, 10, 0}, "no log": {14, 15, 1}, "binary": {10, 11, 1}, "everything": {15, 16, 1}} {
+	for name, want := range map[string][3]int{"plain": {8, 10, 1}, "edge": {8, 10, 1}, "small": {0, 0, 0}, "domain": {8, 10, 0}, "no log": {14, 16, 1}, "binary": {9, 11, 1}, "everything": {15, 17, 1}} {
 		tm := synth(t, name, fronts[name]).template
 		alarms, metrics := alarmsOf(tm)
 		got := [3]int{alarms, metrics, len(tm.ofType("AWS::CloudWatch::Dashboard"))}
@@ -107,7 +107,7 @@ func TestAlarmsAndDashboardByChoice(t *testing.T) {
 		}
 	}
 	few := synth(t, "plain", nil).template
-	for _, id := range []string{"ConnectErrors", "DisconnectErrors", "SweeperErrors", "ConnectThrottles", "IngressDead", "JobsDead", "IngressOld", "JobsOld", "ApiErrors"} {
+	for _, id := range []string{"ConnectErrors", "SweeperErrors", "ConnectThrottles", "IngressDead", "JobsDead", "IngressOld", "JobsOld", "ApiErrors"} {
 		few.get(t, id, "AWS::CloudWatch::Alarm")
 	}
 }

@@ -91,19 +91,19 @@ func (r *relay) newEvents() {
 	r.newSource("sweeper", "JobsSource", r.queues.jobs)
 	awsevents.NewRule(r.Stack, str("Schedule"), &awsevents.RuleProps{
 		Description: str("Blindpost: looks for what no event has cleared away"),
-		Schedule:    awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(5))),
+		Schedule:    awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(1))),
 		// The next round comes by itself: an event that could not be handled is not
 		// repeated.
 		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(r.functions["sweeper"].Function,
 			&awseventstargets.LambdaFunctionProps{
 				RetryAttempts: jsii.Number(0),
-				MaxEventAge:   awscdk.Duration_Minutes(jsii.Number(5)),
+				MaxEventAge:   awscdk.Duration_Minutes(jsii.Number(1)),
 			})},
 	})
 	awslambda.NewEventInvokeConfig(r.Stack, str("ScheduleInvoke"), &awslambda.EventInvokeConfigProps{
 		Function:      r.functions["sweeper"].Function,
 		RetryAttempts: jsii.Number(0),
-		MaxEventAge:   awscdk.Duration_Minutes(jsii.Number(5)),
+		MaxEventAge:   awscdk.Duration_Minutes(jsii.Number(1)),
 	})
 }
 

@@ -131,7 +131,7 @@ func TestWhatCallsTheFunctions(t *testing.T) {
 	full.get(t, "IngressSource", "AWS::Lambda::EventSourceMapping").want(t, map[string]string{"ScalingConfig.MaximumConcurrency": "15"})
 	full.get(t, "JobsSource", "AWS::Lambda::EventSourceMapping").want(t, map[string]string{"ScalingConfig.MaximumConcurrency": "16"})
 	plain.get(t, "Schedule", "AWS::Events::Rule").want(t, map[string]string{
-		"ScheduleExpression": "rate(5 minutes)", "State": "ENABLED", "Targets.0.Arn": "${Sweeper.Arn}", "Targets.0.Input": "", "Targets.0.InputTransformer": "",
+		"ScheduleExpression": "rate(1 minute)", "State": "ENABLED", "Targets.0.Arn": "${Sweeper.Arn}", "Targets.0.Input": "", "Targets.0.InputTransformer": "",
 		"Targets.1": "", "Targets.0.RetryPolicy.MaximumRetryAttempts": "0",
 	})
 }

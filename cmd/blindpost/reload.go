@@ -15,6 +15,7 @@ type Reloader struct {
 	parse func() (Settings, error)
 	apply func(Limits)
 	log   *slog.Logger
+	also  []func()
 
 	mu      sync.Mutex
 	current Settings // as they are in force
@@ -26,11 +27,22 @@ func NewReloader(current Settings, parse func() (Settings, error), apply func(Li
 	return &Reloader{current: current, parse: parse, apply: apply, log: log}
 }
 
+// Also has f done with every Reload, whatever is in the settings. It is called before
+// the first one.
+func (r *Reloader) Also(f func()) {
+	if f != nil {
+		r.also = append(r.also, f)
+	}
+}
+
 // Reload is what SIGHUP does. It reports whether the settings were fit to be
 // used.
 func (r *Reloader) Reload() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for _, f := range r.also {
+		f()
+	}
 	fresh, err := r.parse()
 	if err != nil {
 		r.log.Error("settings not reloaded, the old ones hold", "error", err)

@@ -89,3 +89,17 @@ func TestReloadKeepsLimitsOnAnyError(t *testing.T) {
 		t.Error("Reload says that it went well")
 	}
 }
+
+// Some things are read again whatever is in the settings.
+func TestReloadDoesMore(t *testing.T) {
+	r := NewReloader(defaultSettings(), func() (Settings, error) { return Settings{}, errors.New("no") },
+		func(Limits) {}, slog.New(slog.DiscardHandler))
+	done := 0
+	r.Also(nil)
+	r.Also(func() { done++ })
+	r.Reload()
+	r.Reload()
+	if done != 2 {
+		t.Errorf("done %d times", done)
+	}
+}

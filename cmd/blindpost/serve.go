@@ -78,6 +78,7 @@ func serve(ctx context.Context, s Settings, args []string, log *slog.Logger) err
 
 	reloader := NewReloader(s, func() (Settings, error) { return ParseSettings(args, io.Discard) },
 		func(l Limits) { node.SetLimits(nodeLimits(l)) }, log)
+	reloader.Also(cfg.Aelos.Reread)
 	stopReload := reloadOnHangup(reloader)
 	defer stopReload()
 

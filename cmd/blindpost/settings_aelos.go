@@ -21,7 +21,7 @@ type AelosSettings struct {
 
 func (s *Settings) aelosFlags(f *settingsFlags) {
 	f.group("Aelos (spoken at " + aelos.Path + " if there is a secret)")
-	f.add((*stringValue)(&s.Aelos.SecretFile), "aelos-secret-file", "`file` with the secret that admission tokens are signed with, during a rotation the old one and the new one, separated by white space; read again every few minutes")
+	f.add((*stringValue)(&s.Aelos.SecretFile), "aelos-secret-file", "`file` with the secret that admission tokens are signed with, during a rotation the old one and the new one, separated by white space; read again every few minutes and on SIGHUP")
 	f.add((*stringValue)(&s.Aelos.Path), "aelos-path", "one more `path` to speak it at")
 	f.add((*controllerValue)(&s.Aelos.Controller), "aelos-controller", "`claim=value` by which a token says that a viewer may send commands")
 
@@ -34,6 +34,11 @@ func (s *Settings) aelosFlags(f *settingsFlags) {
 	f.add((*countValue)(&l.BoatFrames), "aelos-boat-frames-per-minute", "`frames` a minute of one boat; 0: no limit")
 	f.add((*countValue)(&l.ViewerFrames), "aelos-viewer-frames-per-minute", "`frames` a minute of one viewer, but for commands; 0: no limit")
 	f.add((*countValue)(&l.Commands), "aelos-commands-per-minute", "`commands` a minute of one viewer; 0: no limit")
+	f.add((*sizeValue)(&l.CommandBytes), "aelos-command-bytes-per-minute", "`bytes` of commands a minute of one user; 0: no limit")
+	f.add((*sizeValue)(&l.MaxHandshake), "aelos-max-handshake", "largest hs1 or hs2 in `bytes`; 0: as any frame")
+	f.add((*countValue)(&l.Handshakes), "aelos-handshakes-per-minute", "`handshakes` a minute with one boat, a quarter of them of one user; 0: no limit")
+	f.add((*countValue)(&l.MaxViewersPerSub), "aelos-max-viewers-per-user", "`viewers` of one boat that may be of one user; 0: no limit")
+	f.add((*durationValue)(&l.MaxTokenLife), "aelos-max-token-life", "`time` that a token may last from now on; 0: no limit")
 }
 
 // Bounds of the settings of Aelos. A smaller frame might not hold a hello; above the
@@ -42,6 +47,8 @@ const (
 	minAelosFrame   = 2 << 10
 	maxAelosFrame   = 1 << 20
 	maxAelosViewers = 1000
+	// A real hs2 has some three hundred bytes.
+	minAelosHandshake = 512
 )
 
 func (s *Settings) checkAelos() error {
@@ -51,6 +58,10 @@ func (s *Settings) checkAelos() error {
 		inRange("aelos-max-viewers", l.MaxViewers, 1, maxAelosViewers),
 		positive("aelos-hello-timeout", l.HelloTimeout),
 		inRange("aelos-clock-leeway", l.Leeway, 0, maxTTL),
+		inRange("aelos-max-token-life", l.MaxTokenLife, 0, maxTTL),
+	}
+	if n := l.MaxHandshake; n != 0 && n < minAelosHandshake {
+		errs = append(errs, complaint("aelos-max-handshake", "a handshake does not fit into it"))
 	}
 	if p := s.Aelos.Path; p != "" {
 		if s.Aelos.SecretFile == "" {
@@ -91,13 +102,9 @@ func nodeAelos(s AelosSettings, log *slog.Logger) (standalone.Aelos, error) {
 	if s.SecretFile == "" {
 		return standalone.Aelos{}, nil
 	}
-	words := secret.New(secret.Options{Read: secret.File(s.SecretFile), Log: log})
-	secrets, err := words.All(context.Background())
-	if err == nil {
-		err = aelos.CheckSecrets(secrets)
-	}
-	if err != nil {
+	words := secret.New(secret.Options{Read: secret.File(s.SecretFile), Check: aelos.CheckSecrets, Log: log})
+	if _, err := words.All(context.Background()); err != nil {
 		return standalone.Aelos{}, fmt.Errorf("setting aelos-secret-file: %w", err)
 	}
-	return standalone.Aelos{Secrets: words.All, Path: s.Path, Controller: s.Controller}, nil
+	return standalone.Aelos{Secrets: words.All, Path: s.Path, Controller: s.Controller, Reread: words.Reread}, nil
 }

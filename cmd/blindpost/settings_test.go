@@ -52,6 +52,7 @@ func TestDefaults(t *testing.T) {
 		Aelos: aelos.Limits{
 			MaxFrame: 65536, MaxViewers: 8, HelloTimeout: 5 * time.Second,
 			BoatFrames: 1500, ViewerFrames: 120, Commands: 60,
+			CommandBytes: 256 << 10, MaxHandshake: 4 << 10, Handshakes: 120,
 		},
 		// The retention of the Agentknock specification, and limits that an honest client does not meet.
 		Agentknock: agentknock.Limits{
@@ -105,6 +106,11 @@ aelos-clock-leeway: 7s
 aelos-boat-frames-per-minute: 4
 aelos-viewer-frames-per-minute: 5
 aelos-commands-per-minute: 0
+aelos-command-bytes-per-minute: 64KiB
+aelos-max-handshake: 2KiB
+aelos-handshakes-per-minute: 8
+aelos-max-viewers-per-user: 2
+aelos-max-token-life: 25h
 agentknock-attestation: require
 agentknock-attestation-roots: /etc/roots.pem
 agentknock-client-exchanges-per-minute: 1
@@ -159,6 +165,7 @@ func TestFileSetsEverything(t *testing.T) {
 			ControlFramesPerMinute: 3, PairingTTL: time.Minute, PairingTTLMax: 2 * time.Minute,
 			Aelos: aelos.Limits{
 				MaxFrame: 32 << 10, MaxViewers: 3, HelloTimeout: 6 * time.Second, Leeway: 7 * time.Second, BoatFrames: 4, ViewerFrames: 5,
+				CommandBytes: 64 << 10, MaxHandshake: 2 << 10, Handshakes: 8, MaxViewersPerSub: 2, MaxTokenLife: 25 * time.Hour,
 			},
 			Agentknock: agentknock.Limits{
 				ClientExchangesPerMinute: 1, DeviceExchangesPerMinute: 2, ClientOpenExchanges: 3, DeviceOpenExchanges: 4,

@@ -78,7 +78,7 @@ func (h *house) launch(ctx context.Context, plain bool) (Relay, error) {
 	a := &cfg.Limits.Agentknock
 	a.ClientExchangesPerMinute, a.DeviceExchangesPerMinute, a.ClientOpenExchanges, a.DeviceOpenExchanges, a.FramesPerMinute = 0, 0, 0, 0, 0
 	b := &cfg.Limits.Aelos
-	b.BoatFrames, b.ViewerFrames, b.Commands = 0, 0, 0
+	b.BoatFrames, b.ViewerFrames, b.Commands, b.CommandBytes, b.Handshakes = 0, 0, 0, 0, 0
 	const secret = "the-minter-of-tokens-shares-this-with-the-relay"
 	cfg.Aelos.Secrets = func(context.Context) ([]string, error) { return []string{secret}, nil }
 	if h.limits != nil {

@@ -40,8 +40,8 @@ func TestStackIsAsItIsBuilt(t *testing.T) {
 	if n := numbers("README.md", `\| .log-retention-days. \| .(\d+). \|`); n[0] != logDays {
 		t.Errorf("logs are kept for %v days, not %v", n[0], logDays)
 	}
-	if n := numbers("functions.go", `Schedule_Rate\(awscdk\.Duration_Minutes\(jsii\.Number\((\d+)\)`); n[0] != 5 {
-		t.Errorf("the clock calls every %v minutes, in the run every 5", n[0])
+	if n := numbers("functions.go", `Schedule_Rate\(awscdk\.Duration_Minutes\(jsii\.Number\((\d+)\)`); n[0] != 1 {
+		t.Errorf("the clock calls every %v minutes, in the run every 1", n[0])
 	}
 	for _, key := range []string{"point-in-time-recovery", "access-log", "dashboard"} {
 		if text, err := os.ReadFile("../../infra/README.md"); err != nil || !regexp.MustCompile(`\| .`+key+`. \| .true. \|`).Match(text) {

@@ -14,13 +14,9 @@ import (
 // others take over in the middle of a minute, each may let up to seven more pass.
 const (
 	saveEvery  = 8
-	maxUnsaved = 1 << 16 // bounds the memory
+	seldomFrom = 4 * saveEvery // smaller limits are counted exactly
+	maxUnsaved = 1 << 16       // bounds the memory
 )
-
-// seldomSaved says whether that is done for the frame that is handled. A front that
-// calls the functions directly has each frame handled by whatever process is free;
-// behind a queue it is mostly the same one.
-func (c *Conn) seldomSaved(r *Relay) bool { return r.scattered && c.frame != "" }
 
 // unsaved holds what this process has counted since it last wrote the record of a
 // connection.

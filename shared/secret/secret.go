@@ -40,8 +40,11 @@ type Options struct {
 	Read func(ctx context.Context) (string, error)
 	// Long refuses words that are shorter than MinWord.
 	Long bool
-	Now  func() time.Time
-	Log  *slog.Logger
+	// Check, if there is one, says whether the words that were read are of any use. The
+	// error holds none of them.
+	Check func(words []string) error
+	Now   func() time.Time
+	Log   *slog.Logger
 }
 
 // Words are the words of one secret. They are safe for concurrent use.
@@ -110,6 +113,14 @@ func (w *Words) Forget() bool {
 	return true
 }
 
+// Reread has the words read again when they are next needed: the operator has changed
+// them.
+func (w *Words) Reread() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.at = time.Time{}
+}
+
 func (w *Words) current(ctx context.Context) ([]string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,6 +156,11 @@ func (w *Words) read(ctx context.Context) ([]string, error) {
 	}
 	if w.o.Long && len(words) == 0 {
 		return nil, errors.New("secret is empty")
+	}
+	if w.o.Check != nil {
+		if err := w.o.Check(words); err != nil {
+			return nil, err
+		}
 	}
 	return words, nil
 }

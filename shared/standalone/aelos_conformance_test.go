@@ -59,6 +59,7 @@ func aelosLimits(o conformance.Settings) standalone.Limits {
 	if o.Plenty {
 		l.Relay.ConnectionsPerIP = 0
 		l.Aelos.BoatFrames, l.Aelos.ViewerFrames, l.Aelos.Commands = 0, 0, 0
+		l.Aelos.CommandBytes, l.Aelos.Handshakes = 0, 0
 	}
 	return l
 }
@@ -114,6 +115,8 @@ func openAelosBinary(t *testing.T, binary string, o conformance.Settings) confor
 		"--aelos-boat-frames-per-minute", fmt.Sprint(l.Aelos.BoatFrames),
 		"--aelos-viewer-frames-per-minute", fmt.Sprint(l.Aelos.ViewerFrames),
 		"--aelos-commands-per-minute", fmt.Sprint(l.Aelos.Commands),
+		"--aelos-command-bytes-per-minute", fmt.Sprint(l.Aelos.CommandBytes),
+		"--aelos-handshakes-per-minute", fmt.Sprint(l.Aelos.Handshakes),
 	}
 	if o.PingInterval != 0 {
 		args = append(args, "--ping-interval", o.PingInterval.String())

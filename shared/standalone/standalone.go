@@ -84,6 +84,8 @@ type Aelos struct {
 	Secrets    func(ctx context.Context) ([]string, error)
 	Path       string
 	Controller aelos.Controller
+	// Reread has the secrets read again at once; nil if that is of no use.
+	Reread func()
 }
 
 // Limits are those that can be changed while running.

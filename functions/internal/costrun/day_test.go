@@ -64,7 +64,7 @@ func day() []string {
 		fmt.Sprintf("%d live messages of %d bytes: while it is open, a phone asks every %.0f seconds and gets %d answers, half a second apart",
 			liveADay, liveBytes, betweenAsks.Seconds(), answers),
 		fmt.Sprintf("API Gateway ends each connection after %.0f hours, and the agent connects again", maxAge.Hours()),
-		"the clock calls the sweeper every 5 minutes",
+		"the clock calls the sweeper every minute",
 	}
 }
 

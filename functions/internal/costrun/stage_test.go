@@ -34,7 +34,7 @@ const (
 	// maxAge is when API Gateway ends a connection.
 	maxAge = 2 * time.Hour
 	// sweepEvery is the schedule of the stack.
-	sweepEvery = 5 * time.Minute
+	sweepEvery = time.Minute
 	androidApp = "arn:aws:sns:eu-central-1:000000000000:app/GCM/blindpost"
 )
 

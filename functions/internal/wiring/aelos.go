@@ -34,6 +34,11 @@ func (c *Aelos) settings() []setting {
 		{"AELOS_BOAT_FRAMES_PER_MINUTE", "frames a minute of one boat; 0: no limit", count(&l.BoatFrames)},
 		{"AELOS_VIEWER_FRAMES_PER_MINUTE", "frames a minute of one viewer, but for commands; 0: no limit", count(&l.ViewerFrames)},
 		{"AELOS_COMMANDS_PER_MINUTE", "commands a minute of one viewer; 0: no limit", count(&l.Commands)},
+		{"AELOS_COMMAND_BYTES_PER_MINUTE", "bytes of commands a minute of one user; 0: no limit", size(&l.CommandBytes)},
+		{"AELOS_MAX_HANDSHAKE", "largest hs1 or hs2 in bytes; 0: as any frame", size(&l.MaxHandshake)},
+		{"AELOS_HANDSHAKES_PER_MINUTE", "handshakes a minute with one boat, a quarter of them of one user; 0: no limit", count(&l.Handshakes)},
+		{"AELOS_MAX_VIEWERS_PER_USER", "viewers of one boat that may be of one user; 0: no limit", count(&l.MaxViewersPerSub)},
+		{"AELOS_MAX_TOKEN_LIFE", "time that a token may last from now on; 0: no limit", duration(&l.MaxTokenLife)},
 	}
 }
 
@@ -44,6 +49,8 @@ const (
 	minAelosFrame   = 2 << 10
 	maxAelosFrame   = 96 << 10
 	maxAelosViewers = 1000
+	// A real hs2 has some three hundred bytes.
+	minAelosHandshake = 512
 )
 
 func (c *Aelos) check() error {
@@ -52,6 +59,10 @@ func (c *Aelos) check() error {
 		inRange("AELOS_MAX_VIEWERS", c.Limits.MaxViewers, 1, maxAelosViewers),
 		inRange("AELOS_HELLO_TIMEOUT", c.Limits.HelloTimeout, time.Millisecond, maxTTL),
 		inRange("AELOS_CLOCK_LEEWAY", c.Limits.Leeway, 0, maxTTL),
+		inRange("AELOS_MAX_TOKEN_LIFE", c.Limits.MaxTokenLife, 0, maxTTL),
+	}
+	if n := c.Limits.MaxHandshake; n != 0 && n < minAelosHandshake {
+		errs = append(errs, complaint("AELOS_MAX_HANDSHAKE", "a handshake does not fit into it"))
 	}
 	if c.SecretARN != "" && c.SecretFile != "" {
 		errs = append(errs, complaint("AELOS_SECRET_ARN, "+envPrefix+"AELOS_SECRET_FILE", "only one of them can be used"))
@@ -86,7 +97,7 @@ func (a *App) useAelos(r *relay.Relay) error {
 	if arn := c.SecretARN; arn != "" {
 		read = func(ctx context.Context) (string, error) { return a.b.Secret(ctx, arn) }
 	}
-	words := secret.New(secret.Options{Read: read, Now: a.b.Now, Log: a.b.Log})
+	words := secret.New(secret.Options{Read: read, Check: aelos.CheckAnySecret, Now: a.b.Now, Log: a.b.Log})
 	r.Use(aelos.New(r, aelos.Options{
 		Limits: c.Limits, Secrets: words.All, Path: c.Path, Controller: controller,
 	}))

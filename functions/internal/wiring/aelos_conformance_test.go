@@ -29,7 +29,7 @@ func runAelos(t *testing.T, binary bool) {
 	conformance.Run(t, func(t *testing.T, o conformance.Settings) conformance.Target {
 		env := []string{"BLINDPOST_AELOS_SECRET_ARN=" + aelosARN, "BLINDPOST_AELOS_CLOCK_LEEWAY=0s"}
 		if o.Plenty {
-			for _, name := range []string{"CONNECTIONS_PER_IP", "AELOS_BOAT_FRAMES_PER_MINUTE", "AELOS_VIEWER_FRAMES_PER_MINUTE", "AELOS_COMMANDS_PER_MINUTE"} {
+			for _, name := range []string{"CONNECTIONS_PER_IP", "AELOS_BOAT_FRAMES_PER_MINUTE", "AELOS_VIEWER_FRAMES_PER_MINUTE", "AELOS_COMMANDS_PER_MINUTE", "AELOS_COMMAND_BYTES_PER_MINUTE", "AELOS_HANDSHAKES_PER_MINUTE"} {
 				env = append(env, "BLINDPOST_"+name+"=0")
 			}
 		}

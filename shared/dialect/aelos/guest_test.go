@@ -130,7 +130,7 @@ func TestBytesOfCommands(t *testing.T) {
 		if len(boat.got()) != 1 {
 			t.Error("the boat does not hear the command")
 		}
-	}, func(o *worldOptions) { o.limits = func(l *Limits) { l.CommandBytes = 1000 } })
+	}, func(o *worldOptions) { o.limits = func(l *Limits) { l.CommandBytes, l.MaxFrame = 1000, 1000 } })
 }
 
 // Who does not stop is closed at last.

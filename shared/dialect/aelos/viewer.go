@@ -43,7 +43,7 @@ func (d *Dialect) fromViewer(ctx context.Context, c *relay.Conn, p private, r *r
 		return kind, d.unsent(ctx, c, kind, dropRate)
 	case !p.ctl:
 		return kind, d.unsent(ctx, c, kind, dropRole)
-	case !d.rates.take(rate{rateBytes, p.group + p.sub}, int64(len(e.Data)), d.core.Now(), d.lim().CommandBytes):
+	case !d.rates.take(rate{rateBytes, p.group + p.sub}, int64(len(e.Data)), d.core.Now(), d.commandBytes()):
 		return kind, d.unsent(ctx, c, kind, dropRate)
 	}
 	reason, err := d.toBoat(ctx, r, c, 2, func(b gateway.Conn, t tag) error {
@@ -60,6 +60,16 @@ func (d *Dialect) fromViewer(ctx context.Context, c *relay.Conn, p private, r *r
 	}
 	d.core.Observer().Message(relay.ClassLive, relay.Delivered)
 	return kind, nil
+}
+
+// commandBytes is how many bytes of commands a user may send in a minute: one frame at
+// least.
+func (d *Dialect) commandBytes() int64 {
+	l := d.lim()
+	if l.CommandBytes == 0 {
+		return 0
+	}
+	return max(l.CommandBytes, l.MaxFrame)
 }
 
 // endlessCommands is how many times over its rate a viewer is answered; then it is

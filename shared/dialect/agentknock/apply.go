@@ -194,6 +194,13 @@ func (m move) on(x *record, d *Dialect) (outcome, *step) {
 		y.Sizes[m.Kind] = int64(len(m.payload))
 		s.payload, out.payload = m.payload, m.payload
 	}
+	switch {
+	case m.device:
+	case m.resume:
+		y.Heard = true
+	case accepted || moved:
+		y.Heard = false
+	}
 	if verdict == Repeated && (moved || m.resume) {
 		out.remind = out.again || y.remind(m.self)
 	}
@@ -207,7 +214,7 @@ func (m move) on(x *record, d *Dialect) (outcome, *step) {
 		y.Ended = now
 	}
 	y.settle()
-	if !changed && !x.stale && !moved && y.Reminded == x.Reminded && y.Deadline.Equal(x.Deadline) {
+	if !changed && !x.stale && !moved && y.Reminded == x.Reminded && y.Heard == x.Heard && y.Deadline.Equal(x.Deadline) {
 		out.x = x
 		return out, nil
 	}

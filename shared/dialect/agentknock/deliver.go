@@ -122,7 +122,7 @@ func (d *Dialect) ackBefore(ctx context.Context, h home, parcels []parcel) error
 		return nil
 	}
 	x, err := d.loadExchange(ctx, h, parcels[0].Request, false)
-	if err != nil || x == nil {
+	if err != nil || x == nil || x.Heard {
 		return err
 	}
 	for _, p := range parcels {

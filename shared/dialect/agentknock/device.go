@@ -72,7 +72,7 @@ func (d *Dialect) requestTaken(ctx context.Context, h home, out outcome) error {
 func (d *Dialect) requestDelivered(ctx context.Context, h home, x *record) error {
 	err := d.toClient(ctx, x, receiptFrame(x.scope(request)))
 	if x.Completion == Accepted {
-		if d.scattered() { // see ackBefore
+		if d.scattered() && !x.Heard { // see ackBefore
 			err = errors.Join(err, d.toClient(ctx, x, ackFrame(x.scope(completion))))
 		}
 		err = errors.Join(err, d.deliver(ctx, h, x, completion, nil))

@@ -69,6 +69,9 @@ type record struct {
 	// Reminded is what the device was last sent once more, and on which connection, see
 	// reminder; 0 if nothing was.
 	Reminded int64
+	// Heard says that the client has asked for the state since it sent its last message,
+	// so it needs no ack to know that this was accepted.
+	Heard bool
 	// ClientFrame and DeviceFrame are the frames of either side that have changed it
 	// last, see relay.Conn.FrameID. Those of one connection come in order, so the last
 	// one is the only one that can be delivered again.
@@ -138,6 +141,9 @@ func (x *record) attrs() table.Attrs {
 	for i, c := range x.Conns {
 		a[connAttrs[i]] = table.String(string(c))
 	}
+	if x.Heard {
+		a["hd"] = table.Number(1)
+	}
 	if x.Reminded != 0 {
 		a["rm"] = table.Number(x.Reminded)
 	}
@@ -165,7 +171,7 @@ func recordFrom(id string, a table.Attrs) *record {
 		ID: id, Client: a["c"].Str(), Address: a["ad"].Str(),
 		Seq: a["q"].Num(), Version: a["v"].Num(),
 		Sizes:  make(map[kind]int64),
-		ConnAt: timeFrom(a["ca"]), Reminded: a["rm"].Num(),
+		ConnAt: timeFrom(a["ca"]), Reminded: a["rm"].Num(), Heard: a["hd"].Num() == 1,
 		ClientFrame: a["fc"].Str(), DeviceFrame: a["fd"].Str(),
 		Deadline: timeFrom(a["dl"]), Ended: timeFrom(a["en"]),
 	}

@@ -119,3 +119,22 @@ func TestAckBeforeReceipt(t *testing.T) {
 		})
 	}
 }
+
+// A client that has asked for the state knows that its request was accepted: it is not
+// told once more when the device comes.
+func TestNoAckAfterTheState(t *testing.T) {
+	x := &stageDeal{}
+	c := newCast(t, true, x)
+	first := c.dial(c.client.path, c.client.token)
+	c.frame(first, string(x.frame(peer.Message, peer.Request).Encode()))
+	c.hangUp(first)
+	second := c.dial(c.client.path, c.client.token)
+	c.frame(second, string(x.frame(peer.Resume, "").Encode()))
+	device := c.dial(c.device.path, c.device.token)
+	c.settle()
+	c.frame(device, string(x.frame(peer.Ack, peer.Request).Encode()))
+	got := c.conns[second].inbox
+	if len(got) != 2 || !strings.Contains(got[0], peer.State) || !strings.Contains(got[1], peer.Receipt) {
+		t.Errorf("the client is sent %s", got)
+	}
+}

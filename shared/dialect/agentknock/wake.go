@@ -135,5 +135,12 @@ func (d *Dialect) Recovered(ctx context.Context, m *relay.Member) (woken bool, e
 		return false, nil
 	}
 	b := jobBody{Device: deviceOf(m.Group), Generation: m.Generation}
-	return true, d.later(ctx, jobWake, b, time.Time{})
+	if err := d.later(ctx, jobWake, b, time.Time{}); err != nil {
+		return true, err
+	}
+	// One was to come, and until then nobody asks for another one.
+	if last := timeFrom(m.Attr(attrWake)); last.After(d.core.Now()) {
+		return true, d.later(ctx, jobWake, b, last)
+	}
+	return true, nil
 }

@@ -91,7 +91,7 @@ func tagsHs2(t *testing.T, r *relay) {
 func tagsBlobs(t *testing.T, r *relay) {
 	b := r.boat(t)
 	ship, v, tag := b.watched()
-	long := make([]byte, 4000)
+	long := make([]byte, 1500)
 	for i := range long {
 		long[i] = 'A' + byte(i%26)
 	}

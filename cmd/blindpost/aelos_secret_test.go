@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"blindpost/shared/dialect/aelos"
+	"blindpost/shared/secret"
+)
+
+// A slip in the secret file shuts nobody out: what was read last counts, and the log
+// says so once with each reading.
+func TestAelosSecretSlip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		good, next := strings.Repeat("a", aelos.MinSecret), strings.Repeat("b", aelos.MinSecret)
+		file := filepath.Join(t.TempDir(), "secret")
+		write := func(text string) {
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(good)
+		var log bytes.Buffer
+		a, err := nodeAelos(AelosSettings{SecretFile: file}, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := func(words ...string) {
+			t.Helper()
+			for range 3 {
+				if got, err := a.Secrets(context.Background()); err != nil || !slices.Equal(got, words) {
+					t.Errorf("%q, %v", got, err)
+				}
+			}
+		}
+		for n, slip := range []string{"", " \n", "short", good + " short"} {
+			write(slip)
+			time.Sleep(secret.MaxAge)
+			want(good)
+			if got := strings.Count(log.String(), "level=WARN"); got != n+1 {
+				t.Errorf("%d warnings after %d readings:\n%s", got, n+1, &log)
+			}
+		}
+		write(good + " " + next)
+		want(good)
+		a.Reread() // SIGHUP
+		want(good, next)
+		if strings.Contains(log.String(), "short\n") || strings.Contains(log.String(), "aaa") {
+			t.Errorf("the log holds a secret:\n%s", &log)
+		}
+	})
+}
