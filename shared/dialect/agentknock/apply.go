@@ -197,7 +197,7 @@ func (m move) on(x *record, d *Dialect) (outcome, *step) {
 	switch {
 	case m.device:
 	case m.resume:
-		y.Heard = true
+		y.Heard = x.Heard || y.Live()
 	case accepted || moved:
 		y.Heard = false
 	}

@@ -106,10 +106,21 @@ func (e *end) want(fs ...peer.Frame) {
 			e.wantReport(want, got)
 			continue
 		}
+		if e.r.Processes && ackBefore(want, got) {
+			got = e.next(want.String())
+		}
 		if keyOf(got) != keyOf(want) {
 			e.t.Fatalf("%s wants %s, gets %s", e.name, want, got)
 		}
 	}
+}
+
+// ackBefore reports whether a frame is the ack that goes before the receipt that is
+// wanted. Of several processes one does not know whether another has sent it, perhaps
+// on an earlier socket, and says it again.
+func ackBefore(want, got peer.Frame) bool {
+	return want.Type == peer.Receipt && got.Type == peer.Ack &&
+		got.ClientID == want.ClientID && got.RequestID == want.RequestID && got.Kind == want.Kind
 }
 
 // wantReport compares what a peer may rely on in an error: all but the text, and the
