@@ -139,6 +139,8 @@ var limits = []limit{
 	"agentknock-exchange-ttl", "agentknock-recovery-ttl", "agentknock-pairing-ttl", "agentknock-wake-interval",
 	"aelos-max-frame", "aelos-max-viewers", "aelos-hello-timeout", "aelos-clock-leeway",
 	"aelos-boat-frames-per-minute", "aelos-viewer-frames-per-minute", "aelos-commands-per-minute",
+	"aelos-command-bytes-per-minute", "aelos-max-handshake", "aelos-handshakes-per-minute",
+	"aelos-max-viewers-per-user", "aelos-max-token-life",
 }
 
 func (l limit) variable() string {

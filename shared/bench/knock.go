@@ -111,8 +111,8 @@ func (a *answerer) hear(f peer.Frame) {
 }
 
 func (a *answerer) take(f peer.Frame) error {
-	switch {
-	case f.Type == peer.Message:
+	switch f.Type {
+	case peer.Message:
 		if err := a.run.same(f.Payload); err != nil {
 			return err
 		}
@@ -128,9 +128,9 @@ func (a *answerer) take(f peer.Frame) error {
 		return a.conn.Send(a.run.fleet.ctx, peer.Frame{
 			Type: peer.Message, ClientID: f.ClientID, RequestID: f.RequestID, Kind: peer.Response, Payload: a.run.payload,
 		})
-	case f.Type == peer.Ack:
+	case peer.Ack:
 		a.acks.Add(1)
-	case f.Type == peer.Receipt:
+	case peer.Receipt:
 		a.receipts.Add(1)
 	default:
 		return fmt.Errorf("an unexpected frame has come: %s", f)

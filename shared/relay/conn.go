@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"blindpost/shared/gateway"
@@ -43,6 +45,10 @@ type Conn struct {
 	// that is being handled; see gateway.FrameEvent.ID.
 	counted string
 	frame   string
+	// done are the frames that were handled to the end, see Done; the newest last.
+	done []string
+	// again says that the Connect that is being handled was handled before.
+	again bool
 
 	// after is the connection that this one has replaced, as long as frames of it
 	// may still be under way; see awaitTurn.
@@ -72,6 +78,28 @@ func (c *Conn) FrameID() string {
 	return string(c.ID) + "/" + c.frame
 }
 
+// Again says, during Connect, that an earlier one of this connection has saved the
+// record, and that its answer was lost. Then the dialect answers as it did before.
+func (c *Conn) Again() bool { return c.again }
+
+// maxDone is how many frames a queue hands over, and takes back, at a time.
+const maxDone = 10
+
+// Done notes that the frame that is being handled must not be handled again, should it
+// be delivered again; see [Conn.WasDone]. A frame that changes nothing the second time
+// does not need it. It reports whether there is something to save.
+func (c *Conn) Done() bool {
+	if c.frame == "" || c.WasDone() {
+		return false
+	}
+	c.done = append(c.done, c.frame)
+	c.done = c.done[max(0, len(c.done)-maxDone):]
+	return true
+}
+
+// WasDone reports whether the frame that is being handled was Done before.
+func (c *Conn) WasDone() bool { return c.frame != "" && slices.Contains(c.done, c.frame) }
+
 func (c *Conn) admitted() bool { return c.Joined() && c.Admitted }
 
 // window counts events since its start. See limits.go.
@@ -83,6 +111,7 @@ type window struct {
 // Attributes of a record that are also written by themselves.
 const (
 	connAfter    = "af"
+	connDone     = "dn"
 	connLeft     = "lf"
 	connPosted   = "lp"
 	connPausedAt = "lw"
@@ -121,6 +150,9 @@ func (c *Conn) attrs() table.Attrs {
 	if c.counted != "" {
 		a["id"] = table.String(c.counted)
 	}
+	if len(c.done) > 0 {
+		a[connDone] = table.String(strings.Join(c.done, "\n"))
+	}
 	if c.posted != 0 {
 		a[connPosted] = table.Number(c.posted)
 	}
@@ -132,7 +164,7 @@ func (c *Conn) attrs() table.Attrs {
 
 func connFrom(id gateway.Conn, it table.Item) *Conn {
 	a := it.Attrs
-	return &Conn{
+	c := &Conn{
 		ID:       id,
 		Dialect:  a["d"].Str(),
 		At:       time.UnixMilli(a["at"].Num()),
@@ -151,6 +183,10 @@ func connFrom(id gateway.Conn, it table.Item) *Conn {
 		posted:   a[connPosted].Num(),
 		pausedAt: a[connPausedAt].Num(),
 	}
+	if v := a[connDone].Str(); v != "" {
+		c.done = strings.Split(v, "\n")
+	}
+	return c
 }
 
 // LoadConn reads the record of a connection, nil if there is none.
@@ -170,8 +206,10 @@ func (r *Relay) LoadConn(ctx context.Context, id gateway.Conn) (*Conn, error) {
 }
 
 // SaveConn writes the record of a connection.
-func (r *Relay) SaveConn(ctx context.Context, c *Conn) error {
-	op := table.Op{Action: table.Put, Key: connKey(c.ID), Set: c.attrs()}
+func (r *Relay) SaveConn(ctx context.Context, c *Conn) error { return r.saveConn(ctx, c) }
+
+func (r *Relay) saveConn(ctx context.Context, c *Conn, conds ...table.Cond) error {
+	op := table.Op{Action: table.Put, Key: connKey(c.ID), Conds: conds, Set: c.attrs()}
 	if ttl := r.connRecordTTL; ttl > 0 {
 		op.Expires = c.At.Add(ttl)
 	}

@@ -87,7 +87,7 @@ func (r *Relay) take(ctx context.Context, c *Conn, w *window, limit int64) (bool
 		return false, nil
 	}
 	c.counted = c.frame
-	if r.scattered && limit >= seldomFrom && r.unsaved.count(name, w.start, w.start == began) < saveEvery && w.n <= limit/2 {
+	if r.scattered && limit >= seldomFrom && r.unsaved.count(name, w.start, w.start.Equal(began)) < saveEvery && w.n <= limit/2 {
 		return true, nil
 	}
 	return true, r.SaveConn(ctx, c)

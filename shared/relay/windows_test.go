@@ -66,7 +66,7 @@ func TestOneProcessCountsExactlyAndWritesSeldom(t *testing.T) {
 					t.Errorf("limit %d, minute %d: message %d is refused", limit, minute, i+1)
 				}
 			}
-			if take() || take() {
+			if one, two := take(), take(); one || two {
 				t.Errorf("limit %d, minute %d: one more than the limit passes", limit, minute)
 			}
 			if most := int(limit/saveEvery + limit - limit/2); limit >= seldomFrom && tbl.writes > most {

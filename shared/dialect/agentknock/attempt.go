@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 
+	"blindpost/shared/gateway"
+	"blindpost/shared/relay"
 	"blindpost/shared/table"
 )
 
@@ -13,6 +15,18 @@ var (
 	errAttemptOver  = errors.New("the pairing attempt is over")
 	errOtherAttempt = errors.New("the request id is bound to another address or token")
 )
+
+// attemptOver answers a frame of an attempt that is over, and ends the connection.
+func (d *Dialect) attemptOver(ctx context.Context, c *relay.Conn, s scope, m move) error {
+	f := (&fault{code: codeClientInactive, message: errAttemptOver.Error()}).frame(s)
+	switch {
+	case m.resume:
+		f = inactiveFrame(s)
+	case m.event == CompletionSent: // there is nothing to complete
+		f = ackFrame(s)
+	}
+	return errors.Join(d.reply(ctx, c, f), d.close(ctx, c.ID, gateway.ClosePolicy, errAttemptOver.Error()))
+}
 
 // attemptHolds checks that a frame belongs to what was admitted: to the client, or, as
 // long as there is none, to the attempt. A connection may be older than that, for an

@@ -69,6 +69,7 @@ func TestAttemptThatIsOver(t *testing.T) {
 	for want, f := range map[string]func(*stageDeal) peer.Frame{
 		codeClientInactive: func(x *stageDeal) peer.Frame { return x.frame(peer.Message, peer.Request) },
 		peer.Inactive:      func(x *stageDeal) peer.Frame { return x.frame(peer.Resume, "") },
+		peer.Ack:           func(x *stageDeal) peer.Frame { return x.frame(peer.Message, peer.Completion) },
 	} {
 		x := &stageDeal{pairing: true}
 		c := newCast(t, true, x)

@@ -33,8 +33,8 @@ func (d *Dialect) clientFrame(ctx context.Context, c *relay.Conn, s *session, f 
 	}
 	out, err := d.apply(ctx, h, m)
 	if err != nil {
-		if errors.Is(err, errAttemptOver) && m.resume {
-			return errors.Join(d.reply(ctx, c, inactiveFrame(f.scope)), d.close(ctx, c.ID, gateway.ClosePolicy, errAttemptOver.Error()))
+		if errors.Is(err, errAttemptOver) {
+			return d.attemptOver(ctx, c, f.scope, m)
 		}
 		return d.failed(ctx, c, f.scope, err)
 	}
@@ -92,9 +92,6 @@ func (d *Dialect) mayStay(ctx context.Context, c *relay.Conn, s *session, sc sco
 func (d *Dialect) failed(ctx context.Context, c *relay.Conn, s scope, err error) error {
 	var f *fault
 	switch {
-	case errors.Is(err, errAttemptOver):
-		f = &fault{code: codeClientInactive, message: errAttemptOver.Error()}
-		return d.endWith(ctx, c, s, f, gateway.ClosePolicy)
 	case errors.Is(err, errOtherAttempt):
 		f = &fault{code: codeRequestIDConflict, message: errOtherAttempt.Error()}
 		return d.endWith(ctx, c, s, f, gateway.ClosePolicy)

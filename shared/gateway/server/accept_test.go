@@ -313,3 +313,24 @@ func TestSlowLoris(t *testing.T) {
 		})
 	}
 }
+
+// An escaped slash separates nothing: it stays as it is in the path of an upgrade.
+func TestEscapedSlashOfAnUpgrade(t *testing.T) {
+	rec := gatewaytest.NewRecorder()
+	came := make(chan string, 1)
+	rec.OnConnect = func(_ context.Context, e gateway.ConnectEvent) (gateway.ConnectResult, error) {
+		came <- e.Path
+		return gateway.ConnectResult{}, nil
+	}
+	addr := serve(t, newServer(t, rec))
+	for _, c := range []struct{ asked, path string }{
+		{"/v1/thing%2Fpart", "/v1/thing%2Fpart"},
+		{"/v1%2fthing", "/v1%2fthing"},
+		{"/v1/th%69ng", "/v1/thing"},
+	} {
+		ask(t, addr, strings.Replace(upgradeRequest, strings.Fields(upgradeRequest)[1], c.asked, 1))
+		if got := <-came; got != c.path {
+			t.Errorf("%s comes as %s, want %s", c.asked, got, c.path)
+		}
+	}
+}

@@ -259,7 +259,7 @@ func (e *Engine) Rest(d time.Duration) {
 				next = k.retryAt
 			}
 		}
-		e.sweepDue = e.sweepDue || now.Truncate(sweepEvery) != next.Truncate(sweepEvery)
+		e.sweepDue = e.sweepDue || !now.Truncate(sweepEvery).Equal(next.Truncate(sweepEvery))
 		e.wait(next.Sub(now))
 	}
 }

@@ -133,22 +133,6 @@ func (e *end) wantReport(want, got peer.Frame) {
 	}
 }
 
-// wantAny wants these frames in whatever order.
-func (e *end) wantAny(fs ...peer.Frame) {
-	e.t.Helper()
-	left := make(map[string]peer.Frame)
-	for _, f := range fs {
-		left[keyOf(f)] = f
-	}
-	for len(left) > 0 {
-		f := e.next("one of several frames")
-		if _, ok := left[keyOf(f)]; !ok {
-			e.t.Fatalf("%s wants other frames than %s", e.name, f)
-		}
-		delete(left, keyOf(f))
-	}
-}
-
 // settle is the barrier: the relay has handled what this end sent, and has sent it
 // nothing that the story has not asked for yet.
 func (e *end) settle() {
@@ -233,7 +217,7 @@ func (e *end) wantRejected(what string) (over bool) {
 	}
 	// If it is going to hang up, it does so before it answers the next frame.
 	_ = e.conn.Send(soon(e.t), peer.Frame{Type: peer.Resume, ClientID: e.clientID(), RequestID: newID()})
-	f, err = e.frame()
+	_, err = e.frame()
 	switch {
 	case errors.Is(err, peer.ErrClosed):
 		e.wantCode(err, 1008)

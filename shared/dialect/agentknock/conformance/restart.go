@@ -60,7 +60,6 @@ func killStored(t *testing.T, r *relay) {
 
 	dv = h.open(x.delivery(peer.Request))
 	dv.send(x.ack(peer.Request))
-	c = m.dial()
 	dv.settle() // its ack was handled
 	r.Kill(t)
 

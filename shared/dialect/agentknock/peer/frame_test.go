@@ -141,7 +141,7 @@ func TestIdentities(t *testing.T) {
 	if id := NewID(time.Now()); !IsID(id) {
 		t.Errorf("%s is made", id)
 	}
-	if len(NewToken()) != 43 || NewToken() == NewToken() || len(NewAddress()) != 32 {
+	if first, second := NewToken(), NewToken(); len(first) != 43 || first == second || len(NewAddress()) != 32 {
 		t.Error("tokens or addresses are wrong")
 	}
 }

@@ -8,6 +8,7 @@ import (
 // Role is which side a peer is on.
 type Role int
 
+// The roles.
 const (
 	ClientRole Role = iota
 	DeviceRole
