@@ -10,7 +10,10 @@
 //
 //   - Connect comes first and exactly once. Until it has returned, nothing can
 //     be posted to the connection: Post answers [ErrGone]. A handler that wants
-//     to speak first puts its words into [ConnectResult].First.
+//     to speak first puts its words into [ConnectResult].First. (A front that calls
+//     its handler over a network asks again if the answer was lost: the same Connect,
+//     which is to have the same answer. So it is with API Gateway and our own front
+//     with the functions behind it.)
 //   - Frame and Confirmed come after Connect, one after the other, never two at
 //     once, Frames in the order in which the peer sent them.
 //   - Disconnect comes last, at most once (on API Gateway: best effort), after

@@ -22,6 +22,9 @@ type Job struct {
 	Kind string
 	// Group orders jobs; jobs without a group run in parallel.
 	Group string
+	// Once, if set, says that of two jobs of one Kind and Group one is enough if they are
+	// sent within minutes of each other. Not every queue can do that: it may run both.
+	Once bool
 	// Body is private to the kind. It is never logged. Send copies it; a
 	// handler neither keeps nor changes it.
 	Body []byte

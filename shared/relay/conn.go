@@ -86,15 +86,15 @@ func (c *Conn) Again() bool { return c.again }
 const maxDone = 10
 
 // Done notes that the frame that is being handled must not be handled again, should it
-// be delivered again; see [Conn.WasDone]. A frame that changes nothing the second time
-// does not need it. It reports whether there is something to save.
-func (c *Conn) Done() bool {
+// be delivered again; see [Conn.WasDone]. A frame that changes nothing the second time,
+// and nothing that a later one has changed, does not need it. The caller saves c, or
+// calls SaveDone instead.
+func (c *Conn) Done() {
 	if c.frame == "" || c.WasDone() {
-		return false
+		return
 	}
 	c.done = append(c.done, c.frame)
 	c.done = c.done[max(0, len(c.done)-maxDone):]
-	return true
 }
 
 // WasDone reports whether the frame that is being handled was Done before.
@@ -151,7 +151,7 @@ func (c *Conn) attrs() table.Attrs {
 		a["id"] = table.String(c.counted)
 	}
 	if len(c.done) > 0 {
-		a[connDone] = table.String(strings.Join(c.done, "\n"))
+		a[connDone] = c.doneAttr()
 	}
 	if c.posted != 0 {
 		a[connPosted] = table.Number(c.posted)
@@ -221,6 +221,17 @@ func (r *Relay) saveConn(ctx context.Context, c *Conn, conds ...table.Cond) erro
 	}
 	return nil
 }
+
+// SaveDone is Done, and saves that alone. Where no frame comes again it does nothing.
+func (r *Relay) SaveDone(ctx context.Context, c *Conn) error {
+	if c.frame == "" {
+		return nil
+	}
+	c.Done()
+	return r.changeConn(ctx, c.ID, table.Op{Set: table.Attrs{connDone: c.doneAttr()}})
+}
+
+func (c *Conn) doneAttr() table.Value { return table.String(strings.Join(c.done, "\n")) }
 
 // changeConn changes a part of a record, if it is still there: for what must neither
 // bring it back nor undo what somebody else has written.

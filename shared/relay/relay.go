@@ -2,7 +2,6 @@ package relay
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -38,7 +37,8 @@ type Options struct {
 	// the table, and that the front hands over the frames of each connection in
 	// their order but may have frames of a connection left when it has ended: they
 	// wait in a queue. Then a connection waits for those of the one that it has
-	// replaced, and the sweeper looks for connections whose end was not reported.
+	// replaced, and the sweeper looks for connections whose end was not reported. And
+	// the answer of a handler may be lost, so that also a Connect comes again.
 	Scattered bool
 	Observer  Observer
 	// Locks is how many locks there are for members, and as many for their lanes;
@@ -186,40 +186,4 @@ func Refuse(status int, code, message string, retryAfter time.Duration) gateway.
 		b = nil
 	}
 	return gateway.ConnectResult{Status: status, Header: h, Body: b}
-}
-
-// Connect admits a connection to the dialect that serves its path.
-func (r *Relay) Connect(ctx context.Context, e gateway.ConnectEvent) (gateway.ConnectResult, error) {
-	d := r.byPath(e.Path)
-	if d == nil {
-		return Refuse(http.StatusNotFound, "not_found", "there is nothing at this path", 0), nil
-	}
-	gate, hasGate := d.(Gatekeeper)
-	if hasGate {
-		if res, ok := gate.Precheck(e); !ok {
-			r.observe.Refused(d.Name(), "dialect")
-			return res, nil
-		}
-	}
-	ok, err := r.takeAddress(ctx, e.RemoteIP)
-	if err != nil {
-		return gateway.ConnectResult{}, err
-	}
-	if !ok {
-		r.observe.Refused(d.Name(), "rate_limited")
-		if hasGate {
-			return gate.RateLimited(limitWindow), nil
-		}
-		return Refuse(http.StatusTooManyRequests, "rate_limited", "too many new connections from this address", limitWindow), nil
-	}
-	c := &Conn{ID: e.Conn, Dialect: d.Name(), At: r.now()}
-	res, err := d.Connect(ctx, c, e)
-	if err != nil {
-		return res, err
-	}
-	if !res.Accepted() {
-		r.observe.Refused(d.Name(), "dialect")
-		return res, nil
-	}
-	return res, r.SaveConn(ctx, c)
 }

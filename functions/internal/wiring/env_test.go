@@ -232,6 +232,7 @@ type edge struct {
 	secret string
 	err    error
 	reads  int
+	calls  int
 	now    time.Time
 	log    bytes.Buffer
 	table  *mem.Table
@@ -243,7 +244,9 @@ func (e *edge) connect(t *testing.T, app *wiring.App, word string) (address stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Another client each time, so that the counters tell who it was.
+	// Another connection each time, so that it is counted.
+	e.calls++
+	payload = bytes.ReplaceAll(payload, []byte("eXu0Zd5KliACJbg="), fmt.Appendf(nil, "edge%d=", e.calls))
 	if _, err := app.Invoke(t.Context(), wiring.Connect, bytes.ReplaceAll(payload, []byte(edgeSecret), []byte(word))); err != nil {
 		t.Fatal(err)
 	}

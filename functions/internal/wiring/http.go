@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -14,7 +13,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// maxBody is more than any endpoint takes, and bounds what is decoded from base64.
+// maxBody is more than any endpoint takes, in plain, and bounds what is decoded from
+// base64.
 const maxBody = 1 << 20
 
 // httpRequest reads the event of an HTTP API (payload format 2.0); false if it is
@@ -31,9 +31,9 @@ func (a *App) serveHTTP(ctx context.Context, e events.APIGatewayV2HTTPRequest) (
 	if err != nil {
 		return nil, err
 	}
-	r, err := requestOf(ctx, e)
-	if err != nil {
-		return nil, err
+	r, no := requestOf(ctx, e)
+	if no != nil {
+		return *no, nil
 	}
 	if r.Method == http.MethodGet && c.relay.Serves(r.URL.Path) {
 		return upgradeRequired, nil
@@ -57,21 +57,19 @@ var upgradeRequired = events.APIGatewayV2HTTPResponse{
 	Body: `{"error":"upgrade_required","message":"This path speaks WebSocket."}`,
 }
 
-func requestOf(ctx context.Context, e events.APIGatewayV2HTTPRequest) (*http.Request, error) {
-	if len(e.Body) > maxBody {
-		return nil, errors.New("failed to read a request: its body is too large")
+// requestOf makes the request, or the answer to what cannot be one.
+func requestOf(ctx context.Context, e events.APIGatewayV2HTTPRequest) (*http.Request, *events.APIGatewayV2HTTPResponse) {
+	body, no := bodyOf(e)
+	if no != nil {
+		return nil, no
 	}
-	body := []byte(e.Body)
-	if e.IsBase64Encoded {
-		var err error
-		if body, err = base64.StdEncoding.DecodeString(e.Body); err != nil {
-			return nil, errors.New("failed to read a request: its body is said to be base64 and is not")
-		}
+	if _, err := http.NewRequest(e.RequestContext.HTTP.Method, "/", nil); err != nil {
+		return nil, mistake(http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", "There is no such method.")
 	}
 	u := url.URL{Path: e.RawPath, RawQuery: e.RawQueryString}
 	r, err := http.NewRequestWithContext(ctx, e.RequestContext.HTTP.Method, u.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, errors.New("failed to read a request: its method or path cannot be one")
+		return nil, mistake(http.StatusBadRequest, "INVALID_REQUEST", "The path or the query cannot be one.")
 	}
 	for name, values := range e.Headers {
 		// API Gateway joins values with commas. None of the headers that count here may
@@ -79,6 +77,40 @@ func requestOf(ctx context.Context, e events.APIGatewayV2HTTPRequest) (*http.Req
 		r.Header.Add(name, values)
 	}
 	return r, nil
+}
+
+// bodyOf is the body in plain. What is far too long is not decoded.
+func bodyOf(e events.APIGatewayV2HTTPRequest) ([]byte, *events.APIGatewayV2HTTPResponse) {
+	tooLarge := func() ([]byte, *events.APIGatewayV2HTTPResponse) {
+		return nil, mistake(http.StatusRequestEntityTooLarge, "PAYLOAD_TOO_LARGE", "The body is too large.")
+	}
+	if !e.IsBase64Encoded {
+		if len(e.Body) > maxBody {
+			return tooLarge()
+		}
+		return []byte(e.Body), nil
+	}
+	if len(e.Body) > base64.StdEncoding.EncodedLen(maxBody) {
+		return tooLarge()
+	}
+	body, err := base64.StdEncoding.DecodeString(e.Body)
+	if err != nil {
+		return nil, mistake(http.StatusBadRequest, "INVALID_REQUEST", "The body is said to be base64 and is not.")
+	}
+	if len(body) > maxBody { // the padding hides up to two bytes
+		return tooLarge()
+	}
+	return body, nil
+}
+
+// mistake is the answer to a request that no handler can be given, in the form that
+// theirs have.
+func mistake(status int, code, message string) *events.APIGatewayV2HTTPResponse {
+	return &events.APIGatewayV2HTTPResponse{
+		StatusCode: status,
+		Headers:    map[string]string{"Content-Type": "application/json"},
+		Body:       `{"error":"` + code + `","message":"` + message + `"}`,
+	}
 }
 
 type remoteIPKey struct{}

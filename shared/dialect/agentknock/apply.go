@@ -214,6 +214,10 @@ func (m move) on(x *record, d *Dialect) (outcome, *step) {
 		y.Ended = now
 	}
 	y.settle()
+	if !now.Before(y.keepUntil(lim)) {
+		out.x = x
+		return out, nil // forgotten, but for the second to which the table rounds
+	}
 	if !changed && !x.stale && !moved && y.Reminded == x.Reminded && y.Heard == x.Heard && y.Deadline.Equal(x.Deadline) {
 		out.x = x
 		return out, nil

@@ -226,3 +226,29 @@ func TestRequestAgainOnAnOlderConnection(t *testing.T) {
 		}
 	}
 }
+
+// At the very end of what is kept of an exchange nothing more is written: it would be a
+// record that has expired.
+func TestNothingIsWrittenOfWhatIsForgotten(t *testing.T) {
+	x := &stageDeal{}
+	c := newCast(t, true, x)
+	lim := DefaultLimits()
+	lim.ExchangeTTL, lim.RecoveryTTL = 36*time.Hour, 36*time.Hour
+	c.knock.SetLimits(lim)
+	c.now = c.now.Add(time.Microsecond)
+	client := c.dial(c.client.path, c.client.token)
+	c.frame(client, string(x.frame(peer.Message, peer.Request).Encode()))
+	c.now = c.now.Add(lim.ExchangeTTL + lim.RecoveryTTL)
+	m, err := c.relay.GetMember(t.Context(), groupOf(stageDevice), deviceMember)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := home{stageDevice, m.Generation}
+	mv := move{scope: scope{Client: x.client, Request: x.id}, resume: true, conn: client, connAt: stageStart}
+	if out, err := c.knock.apply(t.Context(), h, mv); err != nil || out.verdict != Dead {
+		t.Errorf("a resume comes to %+v, %v", out, err)
+	}
+	if _, err := c.durable.Get(t.Context(), h.exchangeKey(x.id)); err != nil {
+		t.Errorf("the exchange: %v", err)
+	}
+}

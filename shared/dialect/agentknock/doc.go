@@ -30,11 +30,15 @@
 //	o/NUMBER           an exchange that is not over, in the order of acceptance; gone,
 //	                   or expired, when the exchange is
 //	p/REQUEST/KIND     a payload that waits for its recipient
+//	g/WHAT             how often somebody has guessed in this minute, see guess.go
 //
 // An exchange changes by one transaction, on condition that its item is the one that
 // was read (its version). The other items follow in the same transaction, so that no
 // crash leaves them apart. What is sent comes after it; whoever finds that it may not
 // have been sent sends it again.
+//
+// Exchanges of initial pairings are counted once more by themselves: anybody who knows the
+// address can begin them, so they get a part of what a device may have, see share.
 //
 // Counters can be too high, because an exchange that expires does so without anybody
 // writing it down, and are counted anew when a limit is reached. They are never too

@@ -200,7 +200,7 @@ func (d *Dialect) namespace(ctx context.Context, group string) (*relay.Member, e
 // welcome says what comes first on an admitted connection, in its order: AuthOk,
 // to the agent the clients that are still pending, then the mailbox, then new
 // traffic. Only when all is said is the challenge forgotten: a front that
-// delivers the Auth again after a crash begins anew.
+// delivers the Auth again after a crash begins anew, one that does so later is not heard.
 func (d *Dialect) welcome(ctx context.Context, c *relay.Conn, namespace []byte, self *relay.Member, joined relay.Joined) error {
 	d.core.Observer().Authenticated(d.Name(), c.Role, "ok")
 	if err := d.reply(ctx, c, authOk(namespace)); err != nil {
@@ -220,6 +220,7 @@ func (d *Dialect) welcome(ctx context.Context, c *relay.Conn, namespace []byte, 
 		return err
 	}
 	c.Private, c.Admitted = nil, true
+	c.Done()
 	return d.core.SaveConn(ctx, c)
 }
 

@@ -92,6 +92,9 @@ func (d *Dialect) nextFrame(ctx context.Context, c *relay.Conn, e gateway.FrameE
 	case *skaldpb.RelayFrame_PairingStop:
 		return "pairing_stop", d.control(ctx, c, func() error { return d.pairingStop(ctx, c) })
 	case *skaldpb.RelayFrame_Auth:
+		if c.WasDone() {
+			return "auth", nil // it is the one that has authenticated it
+		}
 		return "auth", d.reject(ctx, c, "the connection is authenticated already")
 	case nil:
 		return "empty", d.reject(ctx, c, "the frame is empty")
@@ -114,10 +117,14 @@ func (d *Dialect) reject(ctx context.Context, c *relay.Conn, message string) err
 }
 
 // control runs the handler of a frame that only the agent may send, within the
-// budget for such frames.
+// budget for such frames. None is handled again after later ones: an old list would
+// revoke who is on the new one, an old token be good again.
 func (d *Dialect) control(ctx context.Context, c *relay.Conn, handle func() error) error {
 	if c.Role != roleAgent {
 		return d.reject(ctx, c, "this frame is for the agent")
+	}
+	if c.WasDone() {
+		return nil
 	}
 	ok, err := d.core.TakeControl(ctx, c)
 	if err != nil {
@@ -126,5 +133,8 @@ func (d *Dialect) control(ctx context.Context, c *relay.Conn, handle func() erro
 	if !ok {
 		return d.fail(ctx, c, codeRateLimited, "too many frames on this connection")
 	}
-	return handle()
+	if err := handle(); err != nil {
+		return err
+	}
+	return d.core.SaveDone(ctx, c)
 }

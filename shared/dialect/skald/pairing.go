@@ -154,10 +154,6 @@ func (d *Dialect) authPairing(ctx context.Context, c *relay.Conn, a *skaldpb.Aut
 		return d.refuse(ctx, c, rolePairing, codePairingClosed, "no pairing window is open for this token")
 	}
 	d.core.Observer().Authenticated(d.Name(), rolePairing, "ok")
-	c.Private, c.Role = nil, rolePairing
-	if err := d.core.SaveConn(ctx, c); err != nil {
-		return err
-	}
 	if err := d.reply(ctx, c, authOk(a.GetNamespaceId())); err != nil {
 		return err
 	}
@@ -168,7 +164,13 @@ func (d *Dialect) authPairing(ctx context.Context, c *relay.Conn, a *skaldpb.Aut
 	if err != nil {
 		return err
 	}
-	return d.core.Notify(ctx, group, root.Key, f)
+	if err := d.core.Notify(ctx, group, root.Key, f); err != nil {
+		return err
+	}
+	// Not before all is said, as in welcome.
+	c.Private, c.Role = nil, rolePairing
+	c.Done()
+	return d.core.SaveConn(ctx, c)
 }
 
 // register consumes the token and records the client, in one step: of two

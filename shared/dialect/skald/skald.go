@@ -123,15 +123,19 @@ const (
 // is to close it (section 4.2).
 const pairingLinger = 30 * time.Second
 
-// Connect sends the challenge: the relay speaks first (section 4).
+// Connect sends the challenge: the relay speaks first (section 4). A Connect that comes
+// again sends the same one, since the first may have been signed already.
 func (d *Dialect) Connect(ctx context.Context, c *relay.Conn, _ gateway.ConnectEvent) (gateway.ConnectResult, error) {
-	nonce := make([]byte, nonceSize)
-	if err := d.core.Random(nonce); err != nil {
-		return gateway.ConnectResult{}, err
+	if !c.Again() {
+		c.Private = make([]byte, nonceSize)
+		if err := d.core.Random(c.Private); err != nil {
+			return gateway.ConnectResult{}, err
+		}
+	} else if c.Private == nil { // authenticated: it was told long ago
+		return gateway.ConnectResult{ReadLimit: d.readLimit(c)}, nil
 	}
-	c.Private = nonce
 	challenge, err := encode(&skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_Challenge{
-		Challenge: &skaldpb.Challenge{Nonce: nonce},
+		Challenge: &skaldpb.Challenge{Nonce: c.Private},
 	}})
 	if err != nil {
 		return gateway.ConnectResult{}, err

@@ -41,6 +41,8 @@ type firstMessage struct {
 	Text bool   `json:"t,omitempty"`
 }
 
+// sendFirst sends the job. A $connect whose answer was lost comes again, and with it the
+// same words: a peer is to hear them once.
 func (a *Adapter) sendFirst(ctx context.Context, c gateway.Conn, at time.Time, first []gateway.Message) error {
 	b := firstBody{Conn: c, At: at.UnixMilli()}
 	for _, m := range first {
@@ -50,7 +52,7 @@ func (a *Adapter) sendFirst(ctx context.Context, c gateway.Conn, at time.Time, f
 	if err != nil {
 		return fmt.Errorf("failed to encode the first words: %w", err)
 	}
-	if err := a.o.Queue.Send(ctx, queue.Job{Kind: JobFirst, Group: string(c), Body: body}); err != nil {
+	if err := a.o.Queue.Send(ctx, queue.Job{Kind: JobFirst, Group: string(c), Once: true, Body: body}); err != nil {
 		return fmt.Errorf("failed to send the first words: %w", err)
 	}
 	return nil

@@ -139,7 +139,13 @@ func bodyOf(body string, isBase64 bool) ([]byte, error) {
 	return b, nil
 }
 
-// headerOf gathers the headers of an answer.
+// hop are the headers about the connection between two neighbours, and about the form of
+// the answer on it: between this front and the client they are ours to say.
+var hop = []string{
+	"Connection", "Content-Length", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+}
+
+// headerOf gathers the headers of an answer, as far as they are for the client.
 func headerOf(single map[string]string, multi map[string][]string) http.Header {
 	h := make(http.Header, len(single)+len(multi))
 	for name, values := range multi {
@@ -150,6 +156,9 @@ func headerOf(single map[string]string, multi map[string][]string) http.Header {
 		if name = http.CanonicalHeaderKey(name); h[name] == nil {
 			h[name] = []string{value}
 		}
+	}
+	for _, name := range hop {
+		delete(h, name)
 	}
 	return h
 }

@@ -102,14 +102,11 @@ func writeAnswer(w http.ResponseWriter, out []byte) bool {
 		return false
 	}
 	for name, values := range headerOf(res.Headers, res.MultiValueHeaders) {
-		switch name {
-		case "Connection", "Content-Length", "Transfer-Encoding": // ours to say
-		default:
-			w.Header()[name] = values
-		}
+		w.Header()[name] = values
 	}
 	if res.StatusCode == http.StatusUpgradeRequired {
 		w.Header().Set("Connection", "Upgrade")
+		w.Header().Set("Upgrade", "websocket")
 	}
 	w.WriteHeader(res.StatusCode)
 	_, _ = w.Write(body) // a peer that is gone needs no answer

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"blindpost/shared/gateway"
 	"blindpost/shared/gateway/gatewaytest"
 )
 

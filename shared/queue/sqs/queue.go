@@ -75,7 +75,11 @@ func (q *Queue) Send(ctx context.Context, j queue.Job) error {
 	}
 	delay := delayUntil(j.At, q.o.Now())
 	if j.Group != "" && delay == 0 && q.o.FIFO != "" {
-		return q.SendOrdered(ctx, q.o.GroupID(j.Group), body)
+		group, id := q.o.GroupID(j.Group), q.o.NewID()
+		if j.Once {
+			id = groupID(j.Kind + "/" + j.Group) // same rules as for a group
+		}
+		return q.sendOrdered(ctx, group, id, body)
 	}
 	in := &awssqs.SendMessageInput{QueueUrl: &q.o.Standard, MessageBody: &body, DelaySeconds: delay}
 	return q.send(ctx, in)
@@ -83,7 +87,11 @@ func (q *Queue) Send(ctx context.Context, j queue.Job) error {
 
 // SendOrdered puts a message into the FIFO queue, at the end of a message group.
 func (q *Queue) SendOrdered(ctx context.Context, group, body string) error {
-	group, id := groupID(group), q.o.NewID()
+	return q.sendOrdered(ctx, group, q.o.NewID(), body)
+}
+
+func (q *Queue) sendOrdered(ctx context.Context, group, id, body string) error {
+	group = groupID(group)
 	return q.send(ctx, &awssqs.SendMessageInput{
 		QueueUrl: &q.o.FIFO, MessageBody: &body, MessageGroupId: &group, MessageDeduplicationId: &id,
 	})

@@ -263,7 +263,7 @@ func (s *store) memberWritten(t *engine.Task, k table.Key) {
 func (s *store) checkPartition(t *engine.Task, partition string) {
 	e := s.w.e
 	now := e.Now()
-	var openAll, bytesAll int64
+	var openAll, bytesAll, pairing, pairingBytes int64
 	openOf, bytesOf := map[string]int64{}, map[string]int64{}
 	listed := map[string]bool{}
 	for _, it := range e.PeekAll(partition, openSort) {
@@ -281,6 +281,12 @@ func (s *store) checkPartition(t *engine.Task, partition string) {
 		if it.Attrs["b"].Num() != x.bytes() {
 			e.Violate(propCounters, "%v: %v is listed with %d bytes", t, x, it.Attrs["b"].Num())
 		}
+		if !now.Before(x.deadline) {
+			continue // it counts no more; the table keeps its items to the end of the second
+		}
+		if it.Attrs["a"].Str() != "" {
+			pairing, pairingBytes = pairing+1, pairingBytes+x.bytes()
+		}
 		openAll, bytesAll = openAll+1, bytesAll+x.bytes()
 		openOf[x.client], bytesOf[x.client] = openOf[x.client]+1, bytesOf[x.client]+x.bytes()
 		for kind := range x.sizes {
@@ -296,6 +302,11 @@ func (s *store) checkPartition(t *engine.Task, partition string) {
 		}
 	}
 	s.checkCounters(t, table.Key{Partition: partition, Sort: countersSort}, openAll, bytesAll)
+	if it, ok := e.Peek(table.Key{Partition: partition, Sort: countersSort}); ok {
+		if n, b := it.Attrs["po"].Num(), it.Attrs["pb"].Num(); n < pairing || b < pairingBytes {
+			e.Violate(propCounters, "%v: of pairings %d are counted with %d bytes, there are %d with %d", t, n, b, pairing, pairingBytes)
+		}
+	}
 	for client := range openOf {
 		s.checkCounters(t, table.Key{Partition: partition, Sort: clientSort + client}, openOf[client], bytesOf[client])
 	}

@@ -79,6 +79,9 @@ func (r *Relay) connectAgain(ctx context.Context, d Dialect, c *Conn, e gateway.
 	}
 	c.again = true
 	res, err := d.Connect(ctx, c, e)
+	if errors.Is(err, ErrReplaced) {
+		res, err = Refuse(http.StatusConflict, "replaced", "there is a newer connection", 0), nil
+	}
 	if err != nil || res.Accepted() {
 		return res, err
 	}
