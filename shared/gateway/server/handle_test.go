@@ -47,6 +47,19 @@ type counting struct {
 	failed                       []string
 	codes                        []gateway.CloseCode
 	latency                      time.Duration
+	ended                        chan struct{} // if not nil, gets something for each connection that has ended
+}
+
+// waitClosed waits until so many connections have ended.
+func (c *counting) waitClosed(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		select {
+		case <-c.ended:
+		case <-time.After(20 * time.Second):
+			t.Fatal("a connection does not end")
+		}
+	}
 }
 
 func (c *counting) do(f func()) {
@@ -65,6 +78,9 @@ func (c *counting) FrameOut(n int)      { c.do(func() { c.out++; c.outBytes += n
 func (c *counting) Buffered(n int)      { c.do(func() { c.buffered += n }) }
 func (c *counting) Closed(code gateway.CloseCode) {
 	c.do(func() { c.closed++; c.codes = append(c.codes, code) })
+	if c.ended != nil {
+		c.ended <- struct{}{}
+	}
 }
 func (c *counting) Confirmed(n int, d time.Duration) {
 	c.do(func() { c.confirmed += n; c.latency = d })
@@ -73,7 +89,7 @@ func (c *counting) Confirmed(n int, d time.Duration) {
 func TestPanics(t *testing.T) {
 	const secret = "the content of a message"
 	var log lockedBuffer
-	obs := &counting{}
+	obs := &counting{ended: make(chan struct{}, 10)}
 	rec := gatewaytest.NewRecorder()
 	var at atomic.Value // where to panic
 	at.Store("")
@@ -139,17 +155,17 @@ func TestPanics(t *testing.T) {
 	_ = nc.Close()
 
 	at.Store("")
-	obs.do(func() {
-		if want := []string{"connect", "frame", "frame", "confirmed", "disconnect"}; !slices.Equal(obs.failed, want) {
-			t.Errorf("failed events %v, want %v", obs.failed, want)
-		}
-	})
 	p := dialRaw(t, addr) // the server lives
 	p.send(text("hello"))
 	rec.WaitFrames(t, rec.WaitConnects(t, n+1)[n], 1)
+	_ = p.Close()
+	obs.waitClosed(t, n+1) // an event is counted when its handler has ended
 	obs.do(func() {
 		if obs.panics != 6 {
 			t.Errorf("%d panics were counted", obs.panics)
+		}
+		if want := []string{"connect", "frame", "frame", "confirmed", "disconnect"}; !slices.Equal(obs.failed, want) {
+			t.Errorf("failed events %v, want %v", obs.failed, want)
 		}
 	})
 	out := log.String()

@@ -42,6 +42,7 @@ func TestShutdownSpreadsItsCloses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		synctest.Wait() // one that is still being accepted would be closed at once
 		if err := s.Shutdown(t.Context(), 10*time.Second); err != nil {
 			t.Fatal(err)
 		}
