@@ -106,8 +106,12 @@ func (r *Relay) Join(ctx context.Context, c *Conn, j Joining) (Joined, error) {
 
 // joins makes of c the next connection of m.
 func (c *Conn) joins(m *Member) {
-	if m.Conn != "" && m.Conn != c.ID {
+	switch left := gateway.Conn(m.attrs[lastLeft].Str()); {
+	case m.Conn != "" && m.Conn != c.ID:
 		c.after = m.Conn
+	case m.Conn == "" && left != c.ID:
+		// Somebody has found it gone, perhaps before its last frames were handled.
+		c.after = left
 	}
 	c.Group, c.Member, c.Role, c.lane = m.Group, m.Key, m.Role, m.Lane
 	c.Epoch = m.Epoch + 1

@@ -209,6 +209,18 @@ func (s *sim) memberChanged(t *task, l *lane, old, now *member) {
 // turnWait is how long the frames of a connection wait for those of the one before.
 const turnWait = 3 * time.Second
 
+// replacedAt is when the next connection of the same peer has joined. From then on its
+// frames are waited for, by that one or by those that come after it.
+func (s *sim) replacedAt(o *socket) time.Time {
+	at := time.Now()
+	for _, k := range s.sockList {
+		if k.peer == o.peer && k.lane == o.lane && k.epoch > o.epoch && k.joinedAt.Before(at) {
+			at = k.joinedAt
+		}
+	}
+	return at
+}
+
 // checkTurnOfConn judges that a connection speaks for the first time to a member:
 // what waits of an older connection of the same sender is refused from now on.
 func (s *sim) checkTurnOfConn(t *task) {
@@ -217,7 +229,7 @@ func (s *sim) checkTurnOfConn(t *task) {
 		return
 	}
 	for _, o := range s.sockList {
-		if o.peer != k.peer || o.lane != k.lane || o.epoch >= k.epoch {
+		if o.peer != k.peer || o.lane != k.lane || o.epoch >= k.epoch || time.Since(s.replacedAt(o)) >= turnWait {
 			continue
 		}
 		for _, e := range o.up {
