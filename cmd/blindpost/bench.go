@@ -25,14 +25,16 @@ type benchSettings struct {
 	profile string // folder, "" is off
 }
 
+const benchAbout = `Starts relays of its own and measures them. What it prints depends on the
+machine, and on what else runs there.`
+
 // parseBench reads the flags. For --help it prints them to out and returns
 // flag.ErrHelp.
 func parseBench(args []string, out io.Writer) (benchSettings, error) {
 	var s benchSettings
 	var only listValue
 	d := bench.Default()
-	f := flag.NewFlagSet("blindpost bench", flag.ContinueOnError)
-	f.SetOutput(io.Discard)
+	f := newFlags("bench")
 	f.BoolVar(&s.short, "short", false, "take less than a minute")
 	f.BoolVar(&s.json, "json", false, "print one JSON object instead of a table")
 	f.Var(&only, "only", "`parts` to run, separated by commas: "+strings.Join(bench.Parts(), ", ")+"; live, auth, idle and aelos name all of a kind")
@@ -43,18 +45,8 @@ func parseBench(args []string, out io.Writer) (benchSettings, error) {
 	f.IntVar(&d.Burst, "burst", d.Burst, "`messages` that one pair sends at a time while latency is measured")
 	f.IntVar(&d.Senders, "senders", d.Senders, "`agents` that write stored messages, each to one client")
 	f.IntVar(&d.Askers, "askers", d.Askers, "Agentknock `clients` that have an exchange open at a time, four with each device")
-	f.Usage = func() {}
-	switch err := f.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(out, "Usage: blindpost bench [flags]\n\n"+
-			"Starts relays of its own and measures them. What it prints depends on the\n"+
-			"machine, and on what else runs there.\n\n")
-		helpFlags(out, f)
-		return s, flag.ErrHelp
-	case err != nil:
+	if err := parseFlags(f, args, out, benchAbout); err != nil {
 		return s, err
-	case f.NArg() > 0:
-		return s, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
 	s.cfg = bench.Default()
 	if s.short {
@@ -74,12 +66,8 @@ func parseBench(args []string, out io.Writer) (benchSettings, error) {
 // runBench measures relays that it starts from its own executable.
 func runBench(ctx context.Context, e env, args []string) int {
 	s, err := parseBench(args, e.stdout)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
 	if err != nil {
-		fmt.Fprintf(e.stderr, "blindpost bench: %v\n", err)
-		return 2
+		return noFlags(e, "bench", err)
 	}
 	exe, err := os.Executable()
 	if err != nil {

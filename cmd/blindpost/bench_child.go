@@ -120,10 +120,10 @@ func (c *benchChild) args(plain bool) []string {
 		"--agentknock-client-exchanges-per-minute", "0", "--agentknock-device-exchanges-per-minute", "0",
 		"--agentknock-client-open-exchanges", "0", "--agentknock-device-open-exchanges", "0",
 		"--agentknock-client-stored-bytes", "0", "--agentknock-device-stored-bytes", "0", "--agentknock-frames-per-minute", "0",
-	}
-	args = append(args, "--aelos-secret-file", c.secretFile(),
+		"--aelos-secret-file", c.secretFile(),
 		"--aelos-boat-frames-per-minute", "0", "--aelos-viewer-frames-per-minute", "0", "--aelos-commands-per-minute", "0",
-		"--aelos-command-bytes-per-minute", "0", "--aelos-handshakes-per-minute", "0")
+		"--aelos-command-bytes-per-minute", "0", "--aelos-handshakes-per-minute", "0",
+	}
 	if plain {
 		args = append(args, "--behind-proxy", "127.0.0.1/32")
 	}

@@ -34,9 +34,7 @@ type chatFlags struct {
 // newChatFlags makes the flags of a command. about is the first part of its
 // help.
 func newChatFlags(e env, command, about, relay, relayUsage string) *chatFlags {
-	f := &chatFlags{FlagSet: flag.NewFlagSet("blindpost "+command, flag.ContinueOnError), about: about}
-	f.SetOutput(io.Discard) // errors are returned, help is printed by parse
-	f.Usage = func() {}
+	f := &chatFlags{FlagSet: newFlags(command), about: about}
 	f.text(&f.relay, "relay", relay, relayUsage)
 	f.yes(&f.insecure, "insecure", "accept any certificate of the relay, for instance the one that a relay on this computer has signed itself")
 	f.text(&f.ca, "ca", "", "PEM `file` with a certificate to trust besides those of the system; `blindpost serve` puts its own into blindpost-data/tls/"+selfSignedPublic)
@@ -77,17 +75,7 @@ func (f *chatFlags) parse(e env, args []string) (status int, ok bool) {
 func (f *chatFlags) help(w io.Writer) {
 	fmt.Fprintf(w, "Usage: %s [flags]\n\n%s\n\n", f.Name(), f.about)
 	for _, name := range f.names {
-		fl := f.Lookup(name)
-		placeholder, usage := flag.UnquoteUsage(fl)
-		fmt.Fprintf(w, "  --%s", name)
-		if placeholder != "" {
-			fmt.Fprintf(w, " %s", strings.ToUpper(placeholder))
-		}
-		fmt.Fprintf(w, "\n      %s", usage)
-		if fl.DefValue != "" && fl.DefValue != "false" {
-			fmt.Fprintf(w, " (default %s)", fl.DefValue)
-		}
-		fmt.Fprintln(w)
+		helpFlag(w, f.Lookup(name))
 	}
 }
 
@@ -107,7 +95,7 @@ func stateFile(e env, command string) string {
 // dial says how to reach the relay. It warns where that is not safe.
 func (f *chatFlags) dial(s *screen) (skaldclient.DialOptions, error) {
 	if strings.HasPrefix(f.relay, "ws://") {
-		return skaldclient.DialOptions{}, fmt.Errorf("a relay is reached over TLS only: --relay begins with wss://, not ws://")
+		return skaldclient.DialOptions{}, errors.New("a relay is reached over TLS only: --relay begins with wss://, not ws://")
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if f.ca != "" {

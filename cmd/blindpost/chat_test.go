@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"blindpost/shared/skaldclient"
 )
 
 // household is a relay, and where an agent and its clients keep their state.
@@ -26,7 +28,7 @@ func (h *household) flags(state string) []string {
 
 func (h *household) agent(more ...string) *process {
 	h.t.Helper()
-	return start(h.t, "agent", runAgent, append(append(h.flags("agent.json"), "--relay", h.relay.url()), more...)...)
+	return start(h.t, "agent", runAgent, append(append(h.flags("agent.json"), "--relay", h.relay.url(skaldclient.DefaultPath)), more...)...)
 }
 
 func (h *household) client(name string, more ...string) *process {
@@ -254,12 +256,12 @@ func TestChatThatCannotBegin(t *testing.T) {
 	noFile.expect("Not paired: ")
 	noFile.ends(1)
 
-	untrusted := start(t, "agent", runAgent, "--relay", h.relay.url(), "--state", filepath.Join(h.dir, "other.json"))
+	untrusted := start(t, "agent", runAgent, "--relay", h.relay.url(skaldclient.DefaultPath), "--state", filepath.Join(h.dir, "other.json"))
 	untrusted.expect("certificate is not trusted")
 	untrusted.stop()
 	untrusted.ends(0)
 
-	insecure := start(t, "agent", runAgent, "--insecure", "--relay", h.relay.url(), "--state", filepath.Join(h.dir, "insecure.json"))
+	insecure := start(t, "agent", runAgent, "--insecure", "--relay", h.relay.url(skaldclient.DefaultPath), "--state", filepath.Join(h.dir, "insecure.json"))
 	insecure.expect("Careful, --insecure")
 	insecure.expect("Connected.")
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -21,6 +19,9 @@ type costSettings struct {
 	households []int
 }
 
+const costAbout = `Prints what the relay costs a month on AWS, from what a run has counted and the
+price list. It asks nobody: neither AWS nor an account.`
+
 // maxHouseholds keeps numbers within what the bill is good for.
 const maxHouseholds = 1_000_000_000
 
@@ -29,23 +30,12 @@ const maxHouseholds = 1_000_000_000
 func parseCost(args []string, out io.Writer) (costSettings, error) {
 	s := costSettings{households: []int{1, 1000, 1_000_000}}
 	var list listValue
-	f := flag.NewFlagSet("blindpost cost", flag.ContinueOnError)
-	f.SetOutput(io.Discard)
+	f := newFlags("cost")
 	f.BoolVar(&s.json, "json", false, "print one JSON object instead of a table")
 	f.StringVar(&s.counts, "counts", "", "`file` with the counts of a run, as `make cost` makes it (default: the counts that came with this binary)")
 	f.Var(&list, "households", "`numbers` of households, separated by commas (default 1,1000,1000000)")
-	f.Usage = func() {}
-	switch err := f.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(out, "Usage: blindpost cost [flags]\n\n"+
-			"Prints what the relay costs a month on AWS, from what a run has counted and the\n"+
-			"price list. It asks nobody: neither AWS nor an account.\n\n")
-		helpFlags(out, f)
-		return s, flag.ErrHelp
-	case err != nil:
+	if err := parseFlags(f, args, out, costAbout); err != nil {
 		return s, err
-	case f.NArg() > 0:
-		return s, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
 	if len(list) > 0 {
 		s.households = nil
@@ -63,12 +53,8 @@ func parseCost(args []string, out io.Writer) (costSettings, error) {
 // runCost prints a bill.
 func runCost(_ context.Context, e env, args []string) int {
 	s, err := parseCost(args, e.stdout)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
 	if err != nil {
-		fmt.Fprintf(e.stderr, "blindpost cost: %v\n", err)
-		return 2
+		return noFlags(e, "cost", err)
 	}
 	if err := printCost(e.stdout, s); err != nil {
 		fmt.Fprintf(e.stderr, "blindpost cost: %v\n", err)

@@ -19,20 +19,11 @@ const demoAbout = `Start a relay on a free port, let peers pair and talk through
 way what the relay promises. It takes seconds, needs nothing, and leaves nothing
 behind.`
 
-// demoStory is the demo of one dialect.
-type demoStory interface{ play(context.Context) }
-
 // demoStories are the demos by dialect.
-var demoStories = map[string]func(r *demoReport, s demoSettings, dir string) demoStory{
-	"skald": func(r *demoReport, s demoSettings, dir string) demoStory {
-		return &skaldDemo{demoReport: r, demoSettings: s, dir: dir}
-	},
-	"agentknock": func(r *demoReport, s demoSettings, dir string) demoStory {
-		return &agentknockDemo{demoReport: r, demoSettings: s, dir: dir}
-	},
-	"aelos": func(r *demoReport, s demoSettings, dir string) demoStory {
-		return &aelosDemo{demoReport: r, demoSettings: s, dir: dir}
-	},
+var demoStories = map[string]func(context.Context, *demoStory){
+	"skald":      func(ctx context.Context, s *demoStory) { (&skaldDemo{demoStory: s}).play(ctx) },
+	"agentknock": func(ctx context.Context, s *demoStory) { (&agentknockDemo{demoStory: s}).play(ctx) },
+	"aelos":      func(ctx context.Context, s *demoStory) { (&aelosDemo{demoStory: s}).play(ctx) },
 }
 
 func demoDialects() string { return strings.Join(slices.Sorted(maps.Keys(demoStories)), ", ") }
@@ -57,8 +48,7 @@ func defaultDemo() demoSettings {
 // runDemo is the command.
 func runDemo(ctx context.Context, e env, args []string) int {
 	settings := defaultDemo()
-	f := flag.NewFlagSet("blindpost demo", flag.ContinueOnError)
-	f.SetOutput(io.Discard)
+	f := newFlags("demo")
 	f.StringVar(&settings.dialect, "dialect", settings.dialect, "")
 	f.BoolVar(&settings.verbose, "verbose", false, "")
 	f.BoolVar(&settings.keep, "keep", false, "")
@@ -99,7 +89,7 @@ func playDemo(ctx context.Context, e env, settings demoSettings) int {
 		}()
 	}
 	r := &demoReport{screen: s}
-	demoStories[settings.dialect](r, settings, dir).play(ctx)
+	demoStories[settings.dialect](ctx, &demoStory{demoReport: r, demoSettings: settings, dir: dir})
 	if settings.keep {
 		s.note("\nThe relay's files are in %s", dir)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -16,11 +15,8 @@ import (
 
 // aelosDemo is the story of a boat, its owner ashore, a guest, and their relay.
 type aelosDemo struct {
-	*demoReport
-	demoSettings
-	dir string
+	*demoStory
 
-	relay    *demoRelay
 	wire     *aelosWire
 	boat     *aelosBoat
 	ana, ben *aelosViewer
@@ -35,11 +31,10 @@ const (
 	aelosBoat1 = "bianca"
 )
 
-// play tells the story. A chapter returns an error if the following ones need
-// what has failed in it.
+// play tells the story.
 func (d *aelosDemo) play(ctx context.Context) {
 	defer d.close(ctx)
-	for _, chapter := range []func(context.Context) error{
+	d.tellChapters(ctx,
 		d.openRelay,
 		d.castOff,
 		d.watch,
@@ -49,23 +44,7 @@ func (d *aelosDemo) play(ctx context.Context) {
 		d.away,
 		d.nobody,
 		d.search,
-	} {
-		err := chapter(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			d.tell("Without this, the rest makes no sense: the demo ends here.")
-			return
-		}
-	}
-}
-
-// within gives something that has to happen its time.
-func (d *aelosDemo) within(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, d.patience)
-	defer cancel()
-	return f(ctx)
+	)
 }
 
 // openRelay starts the relay and draws what pairing would have: keys, and the
@@ -73,24 +52,16 @@ func (d *aelosDemo) within(ctx context.Context, f func(context.Context) error) e
 func (d *aelosDemo) openRelay(ctx context.Context) error {
 	d.chapter("A relay",
 		"A boat lies in a marina, behind a network that nobody can connect to. So the boat dials out to a relay and stays there, and an app ashore dials out to the same relay. Here is one, in this process.")
-	var show func(string)
-	if d.verbose {
-		show = func(line string) { d.screen.print("      relay: %s", line) }
-	}
 	for i := range d.keys {
 		var err error
 		if d.keys[i], err = peer.GenerateKeyPair(rand.Reader); err != nil {
 			return d.check(err, "keys are drawn")
 		}
 	}
-	var err error
-	if d.relay, err = startDemoRelay(d.dir, d.demoSettings, show); err != nil {
-		return d.check(err, "the relay starts")
-	}
-	d.wire = &aelosWire{url: "wss://" + d.relay.addr + aelos.Path}
-	if err := d.check(d.within(ctx, d.relay.healthy), "it serves %s, and the certificate is the one just made for it", d.wire.url); err != nil {
+	if err := d.startRelay(ctx, aelos.Path); err != nil {
 		return err
 	}
+	d.wire = &aelosWire{url: d.relay.url(aelos.Path)}
 	expired, err := d.token(peer.BoatClaims(aelosOrg, aelosBoat1, time.Now().Add(-time.Hour)))
 	if err != nil {
 		return d.check(err, "tokens are made")
@@ -130,7 +101,7 @@ func (d *aelosDemo) refused(ctx context.Context, what, token string) error {
 
 // client makes the requests that open connections, through a network of one's own.
 func (d *aelosDemo) client(n *network) *http.Client {
-	t := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: d.relay.roots, MinVersion: tls.VersionTLS12}}
+	t := &http.Transport{TLSClientConfig: d.relay.trusted()}
 	if n != nil {
 		t.DialContext = n.dial
 	}
@@ -143,17 +114,4 @@ func (d *aelosDemo) close(ctx context.Context) {
 		d.screen.warn("demo: %v", err)
 	}
 	d.stopRelay(ctx)
-}
-
-// stopRelay ends the relay, once.
-func (d *aelosDemo) stopRelay(ctx context.Context) {
-	if d.relay == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	if err := d.relay.stop(ctx); err != nil {
-		d.screen.warn("demo: the relay did not stop cleanly: %v", err)
-	}
-	d.relay = nil
 }

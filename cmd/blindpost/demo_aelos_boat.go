@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -27,10 +28,9 @@ type aelosBoat struct {
 	stop      chan struct{}
 	sailing   sync.WaitGroup
 
-	sayMu  sync.Mutex
-	said   []string       // all that it has said
-	radius int            // of the anchor watch in metres, 0 when it is off
-	ran    map[string]int // commands by who they came from
+	sayMu sync.Mutex
+	said  []string       // all that it has said
+	ran   map[string]int // how often it was asked, by what for
 }
 
 func newAelosBoat(d *aelosDemo) (*aelosBoat, error) {
@@ -68,7 +68,7 @@ const (
 	aelosPosition = "navigation.position"
 )
 
-// read looks at the instruments.
+// readInstruments looks at them.
 func (b *aelosBoat) readInstruments(tick int64) ([]byte, error) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	return json.Marshal(aelosSnapshot{
@@ -122,7 +122,7 @@ func (b *aelosBoat) quiet(ctx context.Context) error {
 		select {
 		case <-time.After(aelosTick):
 		case <-ctx.Done():
-			return fmt.Errorf("its instruments have stopped")
+			return errors.New("its instruments have stopped")
 		}
 	}
 	if n := b.published.Load() - published; n > 0 {
@@ -167,10 +167,8 @@ func (b *aelosBoat) command(e peer.Event) ([]peer.Message, error) {
 	b.ran[c.Op]++
 	switch c.Op {
 	case "anchor/arm", "anchor/radius":
-		b.radius = c.Radius
 		out.Message = fmt.Sprintf("the anchor watch is armed, %d m", c.Radius)
 	case "anchor/disarm":
-		b.radius = 0
 		out.Message = "the anchor watch is off"
 	case "anchor/silence":
 		out.Message = "the alarm is silent"

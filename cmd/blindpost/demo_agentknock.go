@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,11 +13,8 @@ import (
 // agentknockDemo is the story of a coding agent that has to ask before it acts, and
 // of the phone of the person it asks.
 type agentknockDemo struct {
-	*demoReport
-	demoSettings
-	dir string
+	*demoStory
 
-	relay   *demoRelay
 	network *network // of the phone
 	device  *peer.Device
 	fid     string // for pushes
@@ -38,11 +34,10 @@ type agentknockDemo struct {
 // pairingWords are how a person tells the agent which phone to ask.
 var pairingWords = []string{"amber", "harbor", "violin", "meadow"}
 
-// play tells the story. A chapter returns an error if the following ones need what
-// has failed in it.
+// play tells the story.
 func (d *agentknockDemo) play(ctx context.Context) {
 	defer d.close(ctx)
-	for _, chapter := range []func(context.Context) error{
+	d.tellChapters(ctx,
 		d.openRelay,
 		d.introducePhone,
 		d.pair,
@@ -52,43 +47,19 @@ func (d *agentknockDemo) play(ctx context.Context) {
 		d.restart,
 		d.revoke,
 		d.search,
-	} {
-		err := chapter(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			d.tell("Without this, the rest makes no sense: the demo ends here.")
-			return
-		}
-	}
-}
-
-// within gives something that has to happen its time.
-func (d *agentknockDemo) within(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, d.patience)
-	defer cancel()
-	return f(ctx)
+	)
 }
 
 // openRelay starts the relay.
 func (d *agentknockDemo) openRelay(ctx context.Context) error {
 	d.chapter("A relay",
 		"A coding agent runs somewhere in the cloud, the person it works for has a phone. Neither can reach the other directly, so both dial out to a relay. Here is one, in this process, with a database file of its own.")
-	var show func(string)
-	if d.verbose {
-		show = func(line string) { d.screen.print("      relay: %s", line) }
-	}
-	var err error
-	if d.relay, err = startDemoRelay(d.dir, d.demoSettings, show); err != nil {
-		return d.check(err, "the relay starts")
-	}
-	return d.check(d.within(ctx, d.relay.healthy), "it serves wss://%s, and the certificate is the one just made for it", d.relay.addr)
+	return d.startRelay(ctx, "")
 }
 
 // way is how a peer gets to the relay.
 func (d *agentknockDemo) way(n *network) *peer.Relay {
-	at := &peer.Relay{URL: "wss://" + d.relay.addr, TLS: &tls.Config{RootCAs: d.relay.roots, MinVersion: tls.VersionTLS12}}
+	at := &peer.Relay{URL: d.relay.url(""), TLS: d.relay.trusted()}
 	if n != nil {
 		at.DialContext = n.dial
 	}
@@ -180,18 +151,4 @@ func (d *agentknockDemo) phoneOff() {
 		d.desk.Stop()
 		d.desk = nil
 	}
-}
-
-// stopRelay ends the relay, once.
-func (d *agentknockDemo) stopRelay(ctx context.Context) {
-	if d.relay == nil {
-		return
-	}
-	// What has ended the demo must not leave the database open.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	if err := d.relay.stop(ctx); err != nil {
-		d.screen.warn("demo: the relay did not stop cleanly: %v", err)
-	}
-	d.relay = nil
 }

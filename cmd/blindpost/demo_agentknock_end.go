@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -69,20 +68,11 @@ func (d *agentknockDemo) search(ctx context.Context) error {
 	d.agentOff()
 	d.phoneOff()
 	_ = d.check(d.nothingTwice(), "no message has come twice, or for somebody else")
-	relay := d.relay
-	d.stopRelay(ctx)
-	files, err := relay.files()
+	everything, howMuch, err := d.written(ctx)
 	if err != nil {
-		return d.check(err, "the relay's files can be read")
+		return err
 	}
-	size := 0
-	everything := append(relay.pushes.payloads(), relay.log.bytes())
-	for _, content := range files {
-		size += len(content)
-		everything = append(everything, content)
-	}
-	lines := bytes.Count(relay.log.bytes(), []byte("\n"))
-	d.tell("%d files with %d KiB, %d lines of log, %d pushes.", len(files), size>>10, lines, len(relay.pushes.payloads()))
+	d.tell("%s", howMuch)
 	_ = d.check(foundIn(everything, []byte(d.device.ID)), "the search works: it does find the phone's id, which the relay has to know")
 	_ = d.check(noneIn(everything, d.texts), "none of the %d texts is there", len(d.texts))
 	return d.check(noneIn(everything, d.tokens), "none of the %d tokens is there: the relay has only hashes of them", len(d.tokens))

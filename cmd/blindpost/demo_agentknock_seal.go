@@ -70,7 +70,6 @@ func (s sealer) read(payload json.RawMessage, want string) error {
 type knocks struct {
 	mu      sync.Mutex
 	waiting []peer.Incoming
-	taken   int
 	changed chan struct{} // closed and replaced with each one
 }
 
@@ -81,7 +80,6 @@ func (k *knocks) take(in peer.Incoming) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.waiting = append(k.waiting, in)
-	k.taken++
 	close(k.changed)
 	k.changed = make(chan struct{})
 }

@@ -93,13 +93,18 @@ func (r *demoRelay) open(address string, limits standalone.Limits) error {
 	return nil
 }
 
-// url is where phones and agents connect.
-func (r *demoRelay) url() string { return "wss://" + r.addr + "/v1/ws" }
+// url is where peers connect, with the path of their protocol.
+func (r *demoRelay) url(path string) string { return "wss://" + r.addr + path }
+
+// trusted is for connections to this relay and no other.
+func (r *demoRelay) trusted() *tls.Config {
+	return &tls.Config{RootCAs: r.roots, MinVersion: tls.VersionTLS12}
+}
 
 // healthy asks the relay over HTTPS whether it is well.
 func (r *demoRelay) healthy(ctx context.Context) error {
 	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig:   &tls.Config{RootCAs: r.roots, MinVersion: tls.VersionTLS12},
+		TLSClientConfig:   r.trusted(),
 		DisableKeepAlives: true,
 	}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.addr+"/healthz", nil)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -35,4 +37,24 @@ func holds(haystack, what []byte) bool {
 		}
 	}
 	return false
+}
+
+// foundIn reports an error if something has no trace in what was written.
+func foundIn(contents [][]byte, what []byte) error {
+	for _, content := range contents {
+		if holds(content, what) {
+			return nil
+		}
+	}
+	return errors.New("it is not there")
+}
+
+// nothingSaid reports an error if one of some texts has a trace in what was written.
+func nothingSaid(contents [][]byte, texts []string) error {
+	for _, text := range texts {
+		if foundIn(contents, []byte(text)) == nil {
+			return fmt.Errorf("there is %q", text)
+		}
+	}
+	return nil
 }

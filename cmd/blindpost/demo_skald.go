@@ -2,21 +2,16 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"time"
 
 	"blindpost/shared/skaldclient"
 )
 
 // skaldDemo is the story of an agent, two phones and their relay.
 type skaldDemo struct {
-	*demoReport
-	demoSettings
-	dir string
+	*demoStory
 
-	relay    *demoRelay
 	dial     skaldclient.DialOptions
 	agent    *skaldclient.Agent
 	heard    *demoEvents // by the agent
@@ -29,11 +24,10 @@ type skaldDemo struct {
 	tokens [][]byte
 }
 
-// play tells the story. A chapter returns an error if the following ones need
-// what has failed in it.
+// play tells the story.
 func (d *skaldDemo) play(ctx context.Context) {
 	defer d.close(ctx)
-	for _, chapter := range []func(context.Context) error{
+	d.tellChapters(ctx,
 		d.openRelay,
 		d.pairAna,
 		d.pairBen,
@@ -45,41 +39,17 @@ func (d *skaldDemo) play(ctx context.Context) {
 		d.revokeBen,
 		d.revokeAna,
 		d.search,
-	} {
-		err := chapter(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			d.tell("Without this, the rest makes no sense: the demo ends here.")
-			return
-		}
-	}
-}
-
-// within gives something that has to happen its time.
-func (d *skaldDemo) within(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, d.patience)
-	defer cancel()
-	return f(ctx)
+	)
 }
 
 // openRelay starts the relay.
 func (d *skaldDemo) openRelay(ctx context.Context) error {
 	d.chapter("A relay",
 		"A phone and a computer at home cannot reach each other directly, so both dial out to a relay. Here is one, in this process, with a database file of its own.")
-	var show func(string)
-	if d.verbose {
-		show = func(line string) { d.screen.print("      relay: %s", line) }
-	}
-	var err error
-	if d.relay, err = startDemoRelay(d.dir, d.demoSettings, show); err != nil {
-		return d.check(err, "the relay starts")
-	}
-	d.dial = skaldclient.DialOptions{TLSConfig: &tls.Config{RootCAs: d.relay.roots, MinVersion: tls.VersionTLS12}}
-	if err := d.check(d.within(ctx, d.relay.healthy), "it serves %s, and the certificate is the one just made for it", d.relay.url()); err != nil {
+	if err := d.startRelay(ctx, skaldclient.DefaultPath); err != nil {
 		return err
 	}
+	d.dial = skaldclient.DialOptions{TLSConfig: d.relay.trusted()}
 	_ = d.check(d.within(ctx, func(ctx context.Context) error {
 		c, err := skaldclient.Dial(ctx, "ws://"+d.relay.addr, skaldclient.DialOptions{})
 		if err == nil {
@@ -148,18 +118,4 @@ func (d *skaldDemo) close(ctx context.Context) {
 		}
 	}
 	d.stopRelay(ctx)
-}
-
-// stopRelay ends the relay, once.
-func (d *skaldDemo) stopRelay(ctx context.Context) {
-	if d.relay == nil {
-		return
-	}
-	// What has ended the demo must not leave the database open.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	if err := d.relay.stop(ctx); err != nil {
-		d.screen.warn("demo: the relay did not stop cleanly: %v", err)
-	}
-	d.relay = nil
 }

@@ -21,7 +21,7 @@ func (d *skaldDemo) pairAna(ctx context.Context) error {
 			Dial:    d.dial,
 			Backoff: demoBackoff,
 		},
-		URL: d.relay.url(),
+		URL: d.relay.url(skaldclient.DefaultPath),
 	})
 	if err != nil {
 		return d.check(err, "there is an agent")
@@ -127,7 +127,7 @@ func (d *skaldDemo) scan(ctx context.Context, p *demoPhone, code skaldclient.Pai
 // knock tries to connect as a client that is not allowed.
 func (d *skaldDemo) knock(ctx context.Context, p *demoPhone) error {
 	return d.within(ctx, func(ctx context.Context) error {
-		c, err := skaldclient.Dial(ctx, d.relay.url(), d.dial)
+		c, err := skaldclient.Dial(ctx, d.relay.url(skaldclient.DefaultPath), d.dial)
 		if err != nil {
 			return err
 		}

@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -19,54 +17,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// runDemoTest plays a demo, with its files in a folder of its own.
-func runDemoTest(t *testing.T, change func(*demoSettings)) (status int, out, folder string) {
-	t.Helper()
-	folder = t.TempDir()
-	t.Setenv("TMPDIR", folder)
-	settings := defaultDemo()
-	change(&settings)
-	var b bytes.Buffer
-	status = playDemo(t.Context(), env{stdout: &b, stderr: &b}, settings)
-	return status, b.String(), folder
-}
-
-func lastLine(out string) string {
-	lines := strings.Split(strings.TrimRight(out, "\n"), "\n")
-	return lines[len(lines)-1]
-}
-
 func TestDemo(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	status, out, folder := runDemoTest(t, func(*demoSettings) {})
-	if status != 0 || strings.Contains(out, "✗") {
-		t.Fatalf("the demo ended with %d:\n%s", status, out)
-	}
-	last := lastLine(out)
-	if !regexp.MustCompile(`^demo: \d+ checks passed$`).MatchString(last) {
-		t.Errorf("the last line is %q", last)
-	}
-	if said := fmt.Sprintf("demo: %d checks passed", strings.Count(out, "✓")); last != said {
-		t.Errorf("the last line is %q, but by its marks it is %q", last, said)
-	}
-	for _, chapter := range []string{"Pairing", "Messages", "Who is online", "A sleeping phone", "A phone in a lift", "A lost phone", "What the relay knows"} {
-		if !strings.Contains(out, "\n"+chapter+"\n") {
-			t.Errorf("there is no chapter %q", chapter)
-		}
-	}
-	if left, _ := os.ReadDir(folder); len(left) > 0 {
-		t.Errorf("it leaves %s behind", left[0].Name())
-	}
+	demoPasses(t, "skald", "Pairing", "Messages", "Who is online", "A sleeping phone", "A phone in a lift", "A lost phone", "What the relay knows")
 }
 
-// A demo that cannot fail shows nothing: here the relay is broken in turn, and
-// the demo has to say so.
 func TestDemoFindsFaults(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		fault  func(*demoSettings)
-		claims []string
-	}{
+	demoFinds(t, "skald", defaultDemo().patience, []demoFault{
 		{
 			"a mailbox for three",
 			func(s *demoSettings) { s.limits.Relay.MailboxCap = 3; s.patience = 2 * time.Second },
@@ -82,24 +38,7 @@ func TestDemoFindsFaults(t *testing.T) {
 			func(s *demoSettings) { s.limits.Relay.ConnectionsPerIP = 1 },
 			[]string{"Ana's phone scans the code"},
 		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			status, out, _ := runDemoTest(t, c.fault)
-			if status != 1 {
-				t.Errorf("it ended with %d", status)
-			}
-			failed := regexp.MustCompile(`^demo: (\d+) of (\d+) checks? failed$`).FindStringSubmatch(lastLine(out))
-			if failed == nil || failed[1] == "0" {
-				t.Fatalf("the last line is %q", lastLine(out))
-			}
-			_, summary, _ := strings.Cut(out, "What failed:")
-			for _, claim := range c.claims {
-				if !strings.Contains(summary, claim) {
-					t.Errorf("it does not name %q:\n%s", claim, out)
-				}
-			}
-		})
-	}
+	})
 }
 
 func TestDemoKeepsItsFolder(t *testing.T) {

@@ -38,9 +38,7 @@ makes a namespace for it, which ends by itself when nobody has used it for some 
 // flag.ErrHelp.
 func parseDoctor(args []string, out io.Writer) (doctorSettings, error) {
 	var s doctorSettings
-	f := flag.NewFlagSet("blindpost doctor", flag.ContinueOnError)
-	f.SetOutput(io.Discard)
-	f.Usage = func() {}
+	f := newFlags("doctor")
 	f.StringVar(&s.relay, "relay", "", "`URL` of the relay, such as "+defaultRelay+"; a host alone is enough")
 	f.BoolVar(&s.insecure, "insecure", false, "accept any certificate, for instance one that a relay has signed itself")
 	f.StringVar(&s.ca, "ca", "", "PEM `file` with a certificate to trust besides those of the system")
@@ -66,22 +64,6 @@ func parseDoctor(args []string, out io.Writer) (doctorSettings, error) {
 		return s, errors.New("--timeout must be more than 0")
 	}
 	return s, nil
-}
-
-// helpFlags prints the flags of a command.
-func helpFlags(w io.Writer, f *flag.FlagSet) {
-	f.VisitAll(func(fl *flag.Flag) {
-		placeholder, usage := flag.UnquoteUsage(fl)
-		fmt.Fprintf(w, "  --%s", fl.Name)
-		if placeholder != "" {
-			fmt.Fprintf(w, " %s", strings.ToUpper(placeholder))
-		}
-		fmt.Fprintf(w, "\n      %s", usage)
-		if fl.DefValue != "" && fl.DefValue != "false" {
-			fmt.Fprintf(w, " (default %s)", fl.DefValue)
-		}
-		fmt.Fprintln(w)
-	})
 }
 
 // doctorURL completes and checks the URL of a relay: a host alone is enough, and
@@ -119,16 +101,12 @@ func doctorURL(s string) (*url.URL, error) {
 // runDoctor checks a relay.
 func runDoctor(ctx context.Context, e env, args []string) int {
 	s, err := parseDoctor(args, e.stdout)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
 	var d *doctor
 	if err == nil {
 		d, err = newDoctor(s)
 	}
 	if err != nil {
-		fmt.Fprintf(e.stderr, "blindpost doctor: %v\n", err)
-		return 2
+		return noFlags(e, "doctor", err)
 	}
 	if !s.json {
 		fmt.Fprintf(e.stdout, "Checking %s\n\n", printable(d.url.String()))

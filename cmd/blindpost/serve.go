@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -94,24 +95,34 @@ func serve(ctx context.Context, s Settings, args []string, log *slog.Logger) err
 		err = errors.New("the database failed: start again, see the errors before")
 	case <-ctx.Done():
 	}
-	log.Info("shutting down", "spread", s.ShutdownSpread.String())
-	// What ends us has ended ctx; the shutdown needs time of its own.
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.ShutdownSpread+shutdownGrace)
-	defer cancel()
-	if errShutdown := node.Shutdown(end, s.ShutdownSpread); errShutdown != nil {
-		return errors.Join(err, errShutdown)
-	}
-	log.Info("stopped")
-	return err
+	return errors.Join(err, shutDown(ctx, node.Shutdown, s.ShutdownSpread, shutdownGrace, log))
 }
 
-// nodeConfig turns settings into what standalone runs.
-func nodeConfig(s Settings, m *metrics.Metrics, log *slog.Logger) (standalone.Config, error) {
+// shutDown ends what serves, whose closes it spreads; grace is how long that may
+// take beyond. What has ended us has ended ctx as well: this has time of its own.
+func shutDown(ctx context.Context, stop func(context.Context, time.Duration) error, spread, grace time.Duration, log *slog.Logger) error {
+	log.Info("shutting down", "spread", spread.String())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spread+grace)
+	defer cancel()
+	if err := stop(ctx, spread); err != nil {
+		return err
+	}
+	log.Info("stopped")
+	return nil
+}
+
+// serverTLS is what the settings want of TLS, with the name of this machine.
+func serverTLS(s Settings, log *slog.Logger) (*tls.Config, error) {
 	hostname, err := os.Hostname()
 	if err != nil {
 		hostname = "localhost"
 	}
-	tlsConfig, err := NewTLS(s, hostname, time.Now, log)
+	return NewTLS(s, hostname, time.Now, log)
+}
+
+// nodeConfig turns settings into what standalone runs.
+func nodeConfig(s Settings, m *metrics.Metrics, log *slog.Logger) (standalone.Config, error) {
+	tlsConfig, err := serverTLS(s, log)
 	if err != nil {
 		return standalone.Config{}, err
 	}

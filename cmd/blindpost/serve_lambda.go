@@ -8,8 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
-	"time"
 
 	"blindpost/shared/gateway/invoke"
 	"blindpost/shared/gateway/server"
@@ -57,16 +55,8 @@ func serveLambda(ctx context.Context, s Settings, args []string, log *slog.Logge
 	case err = <-served: // a listener broke
 	case <-ctx.Done():
 	}
-	log.Info("shutting down", "spread", s.ShutdownSpread.String())
-	// What ends us has ended ctx; the shutdown needs time of its own, and the functions
-	// are told of each connection.
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.ShutdownSpread+shutdownGrace+s.Lambda.Timeout)
-	defer cancel()
-	if errShutdown := front.Shutdown(end, s.ShutdownSpread); errShutdown != nil {
-		return errors.Join(err, errShutdown)
-	}
-	log.Info("stopped")
-	return err
+	grace := shutdownGrace + s.Lambda.Timeout // the functions are told of each connection
+	return errors.Join(err, shutDown(ctx, front.Shutdown, s.ShutdownSpread, grace, log))
 }
 
 func newLambdaFront(ctx context.Context, s Settings, m *metrics.Metrics, log *slog.Logger) (*invoke.Front, error) {
@@ -98,11 +88,7 @@ func newLambdaFront(ctx context.Context, s Settings, m *metrics.Metrics, log *sl
 }
 
 func lambdaServer(s Settings, m *metrics.Metrics, log *slog.Logger) (server.Options, error) {
-	hostname, err := os.Hostname()
-	if err != nil {
-		hostname = "localhost"
-	}
-	tlsConfig, err := NewTLS(s, hostname, time.Now, log)
+	tlsConfig, err := serverTLS(s, log)
 	if err != nil {
 		return server.Options{}, err
 	}

@@ -142,9 +142,7 @@ func defaultSettings() Settings {
 
 // flags makes the flags that set s. Their defaults are what s holds.
 func (s *Settings) flags(config *string) *settingsFlags {
-	f := &settingsFlags{FlagSet: flag.NewFlagSet("blindpost serve", flag.ContinueOnError)}
-	f.SetOutput(io.Discard) // errors are returned, help is printed by ParseSettings
-	f.Usage = func() {}
+	f := &settingsFlags{FlagSet: newFlags("serve")}
 
 	f.group("General")
 	f.add((*stringValue)(config), "config", "YAML `file` with settings, one \"name: value\" a line, names as here without the dashes")
@@ -257,13 +255,7 @@ func (f *settingsFlags) help(out io.Writer) {
 	for _, g := range f.groups {
 		fmt.Fprintf(out, "\n%s\n", g.title)
 		for _, name := range g.names {
-			fl := f.Lookup(name)
-			placeholder, usage := flag.UnquoteUsage(fl)
-			fmt.Fprintf(out, "  --%s %s\n      %s", name, strings.ToUpper(placeholder), usage)
-			if fl.DefValue != "" {
-				fmt.Fprintf(out, " (default %s)", fl.DefValue)
-			}
-			fmt.Fprintln(out)
+			helpFlag(out, f.Lookup(name))
 		}
 	}
 }

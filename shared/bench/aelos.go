@@ -25,8 +25,7 @@ type vessel struct {
 	// arrived has a token when a viewer has got something.
 	arrived chan struct{}
 
-	// guarded by mu
-	mu    sync.Mutex
+	// owned by who publishes
 	boat  *peer.Boat
 	tags  []peer.Tag
 	plain []byte
@@ -182,8 +181,6 @@ func unasked(data []byte) error {
 
 // publish sends n snapshots at once, each to every viewer.
 func (v *vessel) publish(n int, due time.Duration) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	v.out = v.out[:0]
 	for range n {
 		binary.BigEndian.PutUint64(v.plain, v.sent.Add(1))

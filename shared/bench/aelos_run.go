@@ -76,7 +76,7 @@ func (v *vessel) flood(ctx context.Context, size int) error {
 
 // landed waits until all that was published has arrived.
 func (f *fleet) landed(all []*vessel) error {
-	for end := time.Now().Add(settleTime); ; {
+	return f.settle(func() error {
 		missing := uint64(0)
 		for _, v := range all {
 			missing += v.sent.Load() - v.slowest()
@@ -84,13 +84,8 @@ func (f *fleet) landed(all []*vessel) error {
 		if missing == 0 {
 			return nil
 		}
-		if time.Now().After(end) {
-			return fmt.Errorf("%d snapshots have not arrived within %v", missing, settleTime)
-		}
-		if err := f.pause(2 * time.Millisecond); err != nil {
-			return err
-		}
-	}
+		return fmt.Errorf("%d snapshots have not arrived", missing)
+	})
 }
 
 // cruise measures many boats that publish a snapshot a second each, at moments of
@@ -135,9 +130,7 @@ func (s *partRun) cruise() error {
 			w.latencyMu.Unlock()
 		}
 	}
-	s.out[AelosFleet.P50] = milliseconds(h.quantile(0.5))
-	s.out[AelosFleet.P99] = milliseconds(h.quantile(0.99))
-	s.out[AelosFleet.Most] = milliseconds(h.most)
+	s.out.latency(AelosFleet.P50, AelosFleet.P99, AelosFleet.Most, &h)
 	if l.cpu > 0 {
 		s.out[AelosFleet.CPU] = 100 * l.cpu.Seconds() / l.took.Seconds()
 	}

@@ -20,6 +20,9 @@ const (
 	// rush is how many connections are opened at a time where it is. A relay
 	// writes what many want to have written in one go, so it needs many.
 	rush = 256
+	// settleTime is how long what is on its way may take to arrive when nothing is
+	// sent any more.
+	settleTime = 20 * time.Second
 )
 
 // fleet is the connections of one part of a measurement. The first failure ends
@@ -170,6 +173,22 @@ func (f *fleet) pause(d time.Duration) error {
 		return nil
 	case <-f.ctx.Done():
 		return context.Cause(f.ctx)
+	}
+}
+
+// settle waits until missing, which says what has not arrived, reports nothing.
+func (f *fleet) settle(missing func() error) error {
+	for end := time.Now().Add(settleTime); ; {
+		err := missing()
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("%w within %v", err, settleTime)
+		}
+		if err := f.pause(2 * time.Millisecond); err != nil {
+			return err
+		}
 	}
 }
 

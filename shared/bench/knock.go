@@ -225,22 +225,17 @@ func (r *knockRun) latency(relay Relay, what string, rate float64, warmup, measu
 
 // settle waits until all exchanges are over, for their devices too.
 func (r *knockRun) settle() error {
-	for end := time.Now().Add(settleTime); ; {
+	return r.fleet.settle(func() error {
 		began, ended := r.began(), r.ended()
 		missing := began - ended
-		if missing == 0 && began == r.began() {
+		if missing == 0 {
 			missing = r.unsaid(ended)
 		}
-		if missing == 0 {
+		if missing == 0 && began == r.began() {
 			return nil
 		}
-		if time.Now().After(end) {
-			return fmt.Errorf("%d of %d exchanges are not over within %v", missing, began, settleTime)
-		}
-		if err := r.fleet.pause(2 * time.Millisecond); err != nil {
-			return err
-		}
-	}
+		return fmt.Errorf("%d of %d exchanges are not over", missing, began)
+	})
 }
 
 // unsaid is how many frames the devices lack after n exchanges.

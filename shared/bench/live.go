@@ -16,9 +16,6 @@ const (
 	inFlight      = 4096
 	pairInFlight  = 64
 	pairInFlight0 = 4
-	// settleTime is how long messages on their way may take to arrive when
-	// nothing is sent any more.
-	settleTime = 20 * time.Second
 )
 
 // pair sends live messages from an agent to its client.
@@ -216,16 +213,11 @@ const measureNothing = time.Duration(1<<63 - 1)
 
 // settle waits until all that was sent has arrived.
 func (r *liveRun) settle() error {
-	for end := time.Now().Add(settleTime); ; {
+	return r.fleet.settle(func() error {
 		sent, received := r.sent(), r.received()
 		if received == sent && sent == r.sent() {
 			return nil
 		}
-		if time.Now().After(end) {
-			return fmt.Errorf("%d of %d live messages have not arrived within %v", sent-received, sent, settleTime)
-		}
-		if err := r.fleet.pause(2 * time.Millisecond); err != nil {
-			return err
-		}
-	}
+		return fmt.Errorf("%d of %d live messages have not arrived", sent-received, sent)
+	})
 }

@@ -96,4 +96,9 @@ func (r Report) cpuPer(k Key, l lap, n uint64) {
 	}
 }
 
+// latency notes how long things took.
+func (r Report) latency(p50, p99, most Key, h *histogram) {
+	r[p50], r[p99], r[most] = milliseconds(h.quantile(0.5)), milliseconds(h.quantile(0.99)), milliseconds(h.most)
+}
+
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

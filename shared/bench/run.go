@@ -47,7 +47,7 @@ type Config struct {
 	Progress func(string)
 }
 
-// Default measures for about two minutes.
+// Default measures for about three minutes.
 func Default() Config {
 	return Config{
 		FewPairs: 64, ManyPairs: 1000, Senders: 512, Askers: 256, Agents: 1000, Idle: 5000,
@@ -246,9 +246,7 @@ func (s *partRun) live(pairs int, keys LiveKeys) error {
 		return err
 	}
 	s.out[keys.LatencyRate] = rate
-	s.out[keys.P50] = milliseconds(h.quantile(0.5))
-	s.out[keys.P99] = milliseconds(h.quantile(0.99))
-	s.out[keys.Most] = milliseconds(h.most)
+	s.out.latency(keys.P50, keys.P99, keys.Most, &h)
 	return nil
 }
 
@@ -291,9 +289,7 @@ func (s *partRun) exchanges() error {
 		return err
 	}
 	s.out[Exchanges.LatencyRate] = rate
-	s.out[Exchanges.P50] = milliseconds(h.quantile(0.5))
-	s.out[Exchanges.P99] = milliseconds(h.quantile(0.99))
-	s.out[Exchanges.Most] = milliseconds(h.most)
+	s.out.latency(Exchanges.P50, Exchanges.P99, Exchanges.Most, &h)
 	return nil
 }
 

@@ -31,8 +31,8 @@
 // # Shape
 //
 // ledger.go, letter.go and secrets.go are the checkers. relay.go runs the binary,
-// hold_linux.go holds up or fails its system calls, proxy.go is a network that
-// can go silent. wire.go is a minimal WebSocket client, peer.go one connection of
+// hold_linux.go holds up or fails its system calls; the network that can go silent
+// is package tcpproxy. wire.go is a minimal WebSocket client, peer.go one connection of
 // a member, member.go who there is, party.go a member that talks through all
 // faults, probe.go one that measures. The scenarios are the tests.
 package chaos

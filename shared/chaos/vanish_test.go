@@ -3,6 +3,8 @@ package chaos
 import (
 	"testing"
 	"time"
+
+	"blindpost/shared/gateway/gatewaytest/tcpproxy"
 )
 
 // 200 phones vanish: their packets are dropped, and nobody is told; first those to
@@ -16,14 +18,14 @@ func playVanish(t *testing.T, u *suite) {
 	s.relay.serve()
 	const homesN, phonesN, each = 20, 10, 4
 	homes := s.settle(homesN, phonesN)
-	network := newProxy(t, s.relay.address)
+	network := tcpproxy.New(t, s.relay.address)
 
 	agents := make([]*peer, homesN)
 	before := make(map[*member]*peer)
 	for i, h := range homes {
 		agents[i] = s.mustEnter(h.agent, way{})
 		for _, ph := range h.phones {
-			before[ph] = s.mustEnter(ph, way{via: network.address()})
+			before[ph] = s.mustEnter(ph, way{via: network.Address()})
 		}
 	}
 	send := func(live bool) {
@@ -63,11 +65,11 @@ func playVanish(t *testing.T, u *suite) {
 	}
 
 	// What comes now arrives, but the relay does not hear of it.
-	network.fallSilent(false)
+	network.FreezeUp()
 	silence := time.Now()
 	send(true)
 	s.wantAllArrived()
-	network.fallSilent(true)
+	network.Freeze()
 	send(true)
 	if n := waiting(); n != homesN*phonesN*each*2 {
 		t.Errorf("%v messages wait for the phones that have vanished, want %d", n, homesN*phonesN*each*2)

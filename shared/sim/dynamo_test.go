@@ -37,17 +37,11 @@ func init() { dynamoStore = openDynamo }
 // The schedules of the functions hold over DynamoDB, as far as the stand-in is like
 // it.
 func TestSimulationOverDynamo(t *testing.T) {
-	if os.Getenv("SEED") != "" || os.Getenv("SEEDS") != "" {
-		t.Skip("one run over one table was asked for")
-	}
 	wantAllHold(t, Options{Start: 1, Seeds: 500 / slowdown, FunctionsOnly: true, Store: openDynamo(t)})
 }
 
 // And they are the same schedules, step by step.
 func TestASeedIsAScheduleOverDynamo(t *testing.T) {
-	if os.Getenv("SEED") != "" || os.Getenv("SEEDS") != "" {
-		t.Skip("one run over one table was asked for")
-	}
 	store := openDynamo(t)
 	for seed := uint64(1); seed <= 20/slowdown; seed++ {
 		first := one(t, seed, &Options{Store: Mem()}, nil)

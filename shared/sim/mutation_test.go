@@ -10,9 +10,6 @@ import (
 const mutationBudget = 3000
 
 func TestMutations(t *testing.T) {
-	if slowdown > 1 {
-		t.Skip("what the simulation finds does not depend on the race detector")
-	}
 	only := os.Getenv("MUTATION")
 	for _, m := range Mutations() {
 		if only != "" && only != m.Name {

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"sort"
 	"strings"
@@ -13,13 +12,10 @@ import (
 
 var detail = regexp.MustCompile(`\bt\d+ |\bj\d+|\bc\d+\([a-z0-9]+\)|\bm\d+\([^)]*\)|(agent|phone)\d[a-z]?|\d+`)
 
-// TestSurvey does not stop at the first failure but counts their kinds, each with
-// its shortest schedule: SURVEY=1 SEEDS=n.
-func TestSurvey(t *testing.T) {
-	if os.Getenv("SURVEY") == "" {
-		t.Skip("set SURVEY=1")
-	}
-	o := Options{Start: env("START", 1), Seeds: env("SEEDS", 2000), Store: chosenStore(t)}
+// survey does not stop at the first failure but counts their kinds, each with its
+// shortest schedule. SURVEY=1 has TestSimulation do that.
+func survey(t *testing.T, o Options) {
+	t.Helper()
 	type kind struct {
 		n    int
 		best *Failure

@@ -19,9 +19,6 @@ func TestAelosConformance(t *testing.T) {
 
 // The same with a front in between that carries binary messages.
 func TestAelosConformanceBinaryFront(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes as long as the other one")
-	}
 	runAelos(t, true)
 }
 

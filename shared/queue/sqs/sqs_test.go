@@ -199,15 +199,28 @@ func TestJobsThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// Whatever a message says: it runs, or is put off to where it belongs, or is an error.
 func FuzzRun(f *testing.F) {
-	f.Add(`{"kind":"k","group":"g","body":"AP8=","at":946688400000}`)
-	q := sqs.New(nil, sqs.Options{})
-	run := q.Run(func(_ context.Context, j queue.Job) error { return nil })
-	f.Fuzz(func(t *testing.T, body string) {
-		if strings.Contains(body, "at") {
-			t.Skip("it may be sent again, and there is no queue")
+	f.Add(`{"kind":"k","group":"g","body":"AP8=","at":946688400000}`, "")
+	f.Add(`{"kind":"k","group":"g","body":"AP8=","at":4102444800000}`, "g")
+	f.Add(`{"kind":"k","at":-1}`, "g")
+	f.Fuzz(func(t *testing.T, body, group string) {
+		server := sqstest.NewServer(1)
+		o := sqs.Options{
+			Standard: server.Create(sqstest.Queue{Name: "jobs"}), FIFO: server.Create(sqstest.Queue{Name: "ingress.fifo"}),
+			NewID: newIDs(), Now: func() time.Time { return time.UnixMilli(946688400000) },
 		}
-		_ = run(t.Context(), sqs.Message{Body: body})
+		ran := 0
+		err := sqs.New(server.Client, o).Run(func(_ context.Context, j queue.Job) error {
+			ran++
+			if j.Kind == "" || (j.Group != "" && group == "") || j.At.After(o.Now()) {
+				t.Errorf("a job runs that may not: %+v", j)
+			}
+			return nil
+		})(t.Context(), sqs.Message{Body: body, Group: group})
+		if sent := server.Len(o.Standard) + server.Len(o.FIFO); err == nil && ran+sent != 1 || err != nil && ran+sent != 0 {
+			t.Errorf("it ran %d times, was sent %d times, and ends with %v", ran, sent, err)
+		}
 	})
 }
 

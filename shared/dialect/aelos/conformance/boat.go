@@ -31,7 +31,7 @@ func (b *boat) mint(c wire.Claims) string {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.r.secret([]byte(token))
+	b.r.secrets.Add("a token", []byte(token))
 	return token
 }
 

@@ -16,8 +16,11 @@ package conformance
 
 import (
 	"crypto/tls"
+	"slices"
 	"testing"
 	"time"
+
+	"blindpost/shared/dialect/suite"
 )
 
 // Settings are the limits that a test needs to be different from the defaults.
@@ -54,7 +57,10 @@ type Target struct {
 	// handlers of one boat run in several processes. The peers then read over what
 	// is no news.
 	RepeatsStatus bool
-	// Skip names stories that do not hold for the target, with the reason.
+	// Lacks names the stories that need what the target has not. They have to be exactly
+	// those: see package suite.
+	Lacks []string
+	// Skip names further stories that are not to run, with the reason.
 	Skip map[string]string
 
 	// Restart, if not nil, stops the relay and starts it again over the same
@@ -71,14 +77,7 @@ type Target struct {
 }
 
 // story is one test.
-type story struct {
-	name string
-	tell func(t *testing.T, r *relay)
-	// own are the settings of a relay for this test alone; nil shares one.
-	own *Settings
-	// needs returns what the target lacks for this story, or "".
-	needs func(Target) string
-}
+type story = suite.Story[Target, Settings, *relay]
 
 // roomy are the settings of the relay that most tests share: all of them come
 // from one address.
@@ -87,81 +86,28 @@ var roomy = Settings{Plenty: true}
 // brisk makes the times of the liveness sweep short enough to wait for.
 var brisk = Settings{Plenty: true, PingInterval: 200 * time.Millisecond, IdleTimeout: 3 * time.Second}
 
-// Run runs the suite. open starts a relay with empty data and stops it with
-// t.Cleanup.
+// Run runs the suite. open starts a relay with empty data and stops it with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T, o Settings) Target) {
-	shared := newRelay(open(t, roomy))
-	if shared.Log != nil {
-		t.Cleanup(func() { shared.wantSilentLog(t) })
-	}
-	for _, s := range stories() {
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
-			r := shared
-			if why, ok := r.Skip[s.name]; ok {
-				t.Skip(why)
-			}
-			if s.needs != nil {
-				if lack := s.needs(r.Target); lack != "" {
-					t.Skip("this front lacks: " + lack)
-				}
-			}
-			if s.own != nil {
-				r = newRelay(open(t, *s.own))
-				if r.Log != nil {
-					t.Cleanup(func() { r.wantSilentLog(t) })
-				}
-			}
-			s.tell(t, r)
-		})
-	}
+	t.Helper()
+	suite.Suite[Target, Settings, *relay]{
+		Stories: stories(), Shared: roomy, Enter: newRelay,
+		Omits: func(target Target) suite.Omissions { return suite.Omissions{Lacks: target.Lacks, Skips: target.Skip} },
+	}.Run(t, open)
 }
 
 // stories is the table of contents.
 func stories() []story {
-	var all []story
-	for _, part := range [][]story{
+	return slices.Concat(
 		section2, section3Hello, section3Table, section3Viewers, section3Tags, section3Status,
 		section4, section4Commands, section4Slow, section5, section6, takeovers, neighbours, vanishing, restarts,
-	} {
-		all = append(all, part...)
-	}
-	return all
+	)
 }
 
 // What a story may need.
-
-func pings(t Target) string {
-	if !t.Pings {
-		return "pings"
-	}
-	return ""
-}
-
-func droppable(t Target) string {
-	if !t.Droppable {
-		return "a way to lose a snapshot"
-	}
-	return ""
-}
-
-func restart(t Target) string {
-	if t.Restart == nil {
-		return "a way to restart the relay"
-	}
-	return ""
-}
-
-func mute(t Target) string {
-	if t.Mute == nil {
-		return "a way to end a connection without telling"
-	}
-	return ""
-}
-
-func kill(t Target) string {
-	if t.Kill == nil {
-		return "a way to kill the relay"
-	}
-	return ""
-}
+var (
+	pings     = suite.Need("pings", func(t Target) bool { return t.Pings })
+	droppable = suite.Need("a way to lose a snapshot", func(t Target) bool { return t.Droppable })
+	restart   = suite.Need("a way to restart the relay", func(t Target) bool { return t.Restart != nil })
+	mute      = suite.Need("a way to end a connection without telling", func(t Target) bool { return t.Mute != nil })
+	kill      = suite.Need("a way to kill the relay", func(t Target) bool { return t.Kill != nil })
+)

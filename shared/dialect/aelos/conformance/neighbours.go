@@ -7,9 +7,9 @@ import (
 )
 
 var neighbours = []story{
-	{name: "Neighbours_NeverMix", tell: neighboursMany},
-	{name: "Neighbours_TwoOrgsOneBoatID", tell: neighboursOrgs},
-	{name: "Neighbours_IDsThatLookAlike", tell: neighboursAlike},
+	{Name: "Neighbours_NeverMix", Tell: neighboursMany},
+	{Name: "Neighbours_TwoOrgsOneBoatID", Tell: neighboursOrgs},
+	{Name: "Neighbours_IDsThatLookAlike", Tell: neighboursAlike},
 }
 
 // Many boats side by side, with sessions: what is not for a viewer does not come,

@@ -1,20 +1,19 @@
 package conformance
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	wire "blindpost/shared/dialect/aelos/peer"
+	"blindpost/shared/dialect/suite"
+	"blindpost/shared/gateway/gatewaytest/tcpproxy"
 )
 
 // patience is how long a peer waits for what has to come. It is never waited
@@ -24,16 +23,18 @@ const patience = 20 * time.Second
 // relay is the target as the stories see it.
 type relay struct {
 	Target
-	direct *http.Transport
-	serial atomic.Int64 // numbers boats, viewers and payloads
-
-	mu      sync.Mutex
-	secrets [][]byte // must not be in the log
+	direct  *http.Transport
+	secrets *suite.Secrets
+	serial  atomic.Int64 // numbers boats, viewers and payloads
 }
 
-func newRelay(t Target) *relay {
-	r := &relay{Target: t}
+// newRelay looks at what the relay has logged when t is over.
+func newRelay(t *testing.T, target Target) *relay {
+	r := &relay{Target: target, secrets: suite.NewSecrets()}
 	r.direct = r.transport("")
+	if r.Log != nil {
+		t.Cleanup(func() { r.secrets.WantSilentLog(t, r.Log()) })
+	}
 	return r
 }
 
@@ -60,9 +61,15 @@ func (r *relay) address() string {
 	return u.Host
 }
 
+// proxy is a stretch of network in front of the relay that can fail.
+func (r *relay) proxy(t *testing.T) *tcpproxy.Proxy {
+	t.Helper()
+	return tcpproxy.New(t, r.address())
+}
+
 // line says how a peer reaches the relay. The zero value is the straight way.
 type line struct {
-	through *proxy
+	through *tcpproxy.Proxy
 	deaf    bool // answers no ping
 }
 
@@ -71,7 +78,7 @@ func (r *relay) stranger(t *testing.T, name string, l line) *peer {
 	t.Helper()
 	transport := r.direct
 	if l.through != nil {
-		transport = r.transport(l.through.address())
+		transport = r.transport(l.through.Address())
 	}
 	p := &peer{t: t, r: r, name: name, news: make(chan struct{}, 1)}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -91,39 +98,13 @@ func (r *relay) stranger(t *testing.T, name string, l line) *peer {
 // number returns the next number of this run.
 func (r *relay) number() int64 { return r.serial.Add(1) }
 
-// secret makes a text known that must not turn up in the log.
-func (r *relay) secret(text []byte) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.secrets = append(r.secrets, text)
-}
-
 // noise is what a ciphertext looks like from outside. It does not turn up in the
 // log.
 func (r *relay) noise(size int) []byte {
 	b := make([]byte, size)
 	_, _ = rand.Read(b)
 	if size >= 16 {
-		r.secret(b[:min(size, 48)])
+		r.secrets.Add("a payload", b[:min(size, 48)])
 	}
 	return b
-}
-
-// wantSilentLog fails the test if the relay's log tells a secret: as it is, in
-// hex, or in base64.
-func (r *relay) wantSilentLog(t *testing.T) {
-	t.Helper()
-	log := r.Log()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range r.secrets {
-		for _, form := range [][]byte{
-			s, fmt.Appendf(nil, "%x", s), []byte(base64.RawStdEncoding.EncodeToString(s[:len(s)/3*3])),
-		} {
-			if bytes.Contains(log, form) {
-				t.Fatalf("the relay's log tells a token or payload: %.60q", form)
-			}
-		}
-	}
-	t.Logf("searched %d bytes of log for %d secrets", len(log), len(r.secrets))
 }

@@ -16,12 +16,12 @@ const (
 )
 
 var section2 = []story{
-	{name: "Section2_HelloInTime", tell: section2Hello},
-	{name: "Section2_PayloadOfTheBoat", tell: section2Boat},
-	{name: "Section2_PayloadOfAViewer", tell: section2Viewer},
-	{name: "Section2_EightViewers", tell: section2Eight},
-	{name: "Section2_EightViewersInARace", tell: section2Race},
-	{name: "Section2_LivenessSweep", tell: section2Sweep, own: &brisk, needs: pings},
+	{Name: "Section2_HelloInTime", Tell: section2Hello},
+	{Name: "Section2_PayloadOfTheBoat", Tell: section2Boat},
+	{Name: "Section2_PayloadOfAViewer", Tell: section2Viewer},
+	{Name: "Section2_EightViewers", Tell: section2Eight},
+	{Name: "Section2_EightViewersInARace", Tell: section2Race},
+	{Name: "Section2_LivenessSweep", Tell: section2Sweep, Own: &brisk, Needs: pings},
 }
 
 // A hello within 5 s of connect; who has said it stays.

@@ -8,10 +8,10 @@ import (
 )
 
 var section3Hello = []story{
-	{name: "Section3_BothProtosAreWelcome", tell: helloProtos},
-	{name: "Section3_HelloOfNoKind", tell: helloOfNoKind},
-	{name: "Section3_HelloComesFirst", tell: helloFirst},
-	{name: "Section3_MalformedControlFrames", tell: malformed},
+	{Name: "Section3_BothProtosAreWelcome", Tell: helloProtos},
+	{Name: "Section3_HelloOfNoKind", Tell: helloOfNoKind},
+	{Name: "Section3_HelloComesFirst", Tell: helloFirst},
+	{Name: "Section3_MalformedControlFrames", Tell: malformed},
 }
 
 // Who says proto 1 is welcomed to proto 1, boat and viewer, in any mixture.

@@ -3,9 +3,9 @@ package conformance
 import "testing"
 
 var section3Status = []story{
-	{name: "Section3_StatusAtOnceAndAtEveryChange", tell: statusChanges},
-	{name: "Section3_StatusGoesToEveryViewer", tell: statusAll},
-	{name: "Section3_StatusOfABoatThatBreaksOff", tell: statusDropped},
+	{Name: "Section3_StatusAtOnceAndAtEveryChange", Tell: statusChanges},
+	{Name: "Section3_StatusGoesToEveryViewer", Tell: statusAll},
+	{Name: "Section3_StatusOfABoatThatBreaksOff", Tell: statusDropped},
 }
 
 func statusChanges(t *testing.T, r *relay) {

@@ -55,8 +55,8 @@ func tableStories() (all []story) {
 			}
 			for _, proto := range []int{1, 2} {
 				all = append(all, story{
-					name: fmt.Sprintf("Section3_Table_%s_from_%s_proto%d", row.name, l.role, proto),
-					tell: func(t *testing.T, r *relay) { cell(t, r, l, i, proto) },
+					Name: fmt.Sprintf("Section3_Table_%s_from_%s_proto%d", row.name, l.role, proto),
+					Tell: func(t *testing.T, r *relay) { cell(t, r, l, i, proto) },
 				})
 			}
 		}

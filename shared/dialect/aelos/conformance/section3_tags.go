@@ -8,11 +8,11 @@ import (
 )
 
 var section3Tags = []story{
-	{name: "Section3_TagsAreRandom", tell: tagsRandom},
-	{name: "Section3_Hs1IsGivenItsSendersTag", tell: tagsHs1},
-	{name: "Section3_Hs2GoesToViewersOfThisBoat", tell: tagsHs2},
-	{name: "Section3_HandshakesPassUnchanged", tell: tagsBlobs},
-	{name: "Section3_Hs1WhileTheBoatIsAway", tell: tagsAway},
+	{Name: "Section3_TagsAreRandom", Tell: tagsRandom},
+	{Name: "Section3_Hs1IsGivenItsSendersTag", Tell: tagsHs1},
+	{Name: "Section3_Hs2GoesToViewersOfThisBoat", Tell: tagsHs2},
+	{Name: "Section3_HandshakesPassUnchanged", Tell: tagsBlobs},
+	{Name: "Section3_Hs1WhileTheBoatIsAway", Tell: tagsAway},
 }
 
 // Tags are four random bytes: none comes twice, and every bit is sometimes set and

@@ -7,13 +7,13 @@ import (
 )
 
 var section3Viewers = []story{
-	{name: "Section3_ViewersOnEveryChange", tell: viewersChanges},
-	{name: "Section3_ViewersWithoutAGoodbye", tell: viewersDropped},
-	{name: "Section3_ViewersBeforeTheBoat", tell: viewersFirst},
-	{name: "Section3_BoatHearsWhoIsLeft", tell: viewersLeft},
-	{name: "Section3_BoatHearsThatNobodyIsLeft", tell: viewersNone},
-	{name: "Section3_ARefusedViewerIsNoViewer", tell: viewersRefused},
-	{name: "Section3_SameUserTwice", tell: viewersTwice},
+	{Name: "Section3_ViewersOnEveryChange", Tell: viewersChanges},
+	{Name: "Section3_ViewersWithoutAGoodbye", Tell: viewersDropped},
+	{Name: "Section3_ViewersBeforeTheBoat", Tell: viewersFirst},
+	{Name: "Section3_BoatHearsWhoIsLeft", Tell: viewersLeft},
+	{Name: "Section3_BoatHearsThatNobodyIsLeft", Tell: viewersNone},
+	{Name: "Section3_ARefusedViewerIsNoViewer", Tell: viewersRefused},
+	{Name: "Section3_SameUserTwice", Tell: viewersTwice},
 }
 
 // 0, 1, 2, 1, 2, 1, 0, 1: each change is told, with who it was.

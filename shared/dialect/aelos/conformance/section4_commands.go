@@ -8,11 +8,11 @@ import (
 )
 
 var section4Commands = []story{
-	{name: "Section4_OnlyAControllerCommands", tell: commandRole},
-	{name: "Section4_CommandWhileTheBoatIsAway", tell: commandAway},
-	{name: "Section4_NoCommandToAProto1Boat", tell: commandToProto1},
-	{name: "Section4_NoCommandFromAProto1Viewer", tell: commandFromProto1},
-	{name: "Section4_EveryCommandArrivesOrIsAnswered", tell: commandMany},
+	{Name: "Section4_OnlyAControllerCommands", Tell: commandRole},
+	{Name: "Section4_CommandWhileTheBoatIsAway", Tell: commandAway},
+	{Name: "Section4_NoCommandToAProto1Boat", Tell: commandToProto1},
+	{Name: "Section4_NoCommandFromAProto1Viewer", Tell: commandFromProto1},
+	{Name: "Section4_EveryCommandArrivesOrIsAnswered", Tell: commandMany},
 }
 
 // Commands of who may only look do not reach the boat, whatever stands in place

@@ -8,13 +8,13 @@ import (
 )
 
 var section4 = []story{
-	{name: "Section4_TagIsSplicedAndStripped", tell: payloadTags},
-	{name: "Section4_EachCopyToItsViewer", tell: payloadCopies},
-	{name: "Section4_Order", tell: payloadOrder},
-	{name: "Section4_TagOfNobody", tell: payloadNobody},
-	{name: "Section4_TypesOfTheOtherLeg", tell: payloadWrongLeg},
-	{name: "Section4_UnknownTypes", tell: payloadUnknown},
-	{name: "Section4_ShortFrames", tell: payloadShort},
+	{Name: "Section4_TagIsSplicedAndStripped", Tell: payloadTags},
+	{Name: "Section4_EachCopyToItsViewer", Tell: payloadCopies},
+	{Name: "Section4_Order", Tell: payloadOrder},
+	{Name: "Section4_TagOfNobody", Tell: payloadNobody},
+	{Name: "Section4_TypesOfTheOtherLeg", Tell: payloadWrongLeg},
+	{Name: "Section4_UnknownTypes", Tell: payloadUnknown},
+	{Name: "Section4_ShortFrames", Tell: payloadShort},
 }
 
 // Four types, two layouts: the relay edits the tag and nothing else, whatever

@@ -8,8 +8,8 @@ import (
 )
 
 var section4Slow = []story{
-	{name: "Section4_SlowViewerLosesSnapshots", tell: slowViewer, needs: droppable},
-	{name: "Section4_SlowBoatLosesNoCommandInSilence", tell: slowBoat, needs: droppable},
+	{Name: "Section4_SlowViewerLosesSnapshots", Tell: slowViewer, Needs: droppable},
+	{Name: "Section4_SlowBoatLosesNoCommandInSilence", Tell: slowBoat, Needs: droppable},
 }
 
 // flood is more than the buffers of any network between here and the relay take
@@ -30,7 +30,7 @@ func slowViewer(t *testing.T, r *relay) {
 	slow := b.controller(line{through: wire1})
 	slow.wantStatus(true)
 	slowTag := ship.wantAttach(2)
-	wire1.freeze()
+	wire1.Freeze()
 	body := r.noise(floodFrame)
 	began := time.Now()
 	sent := uint64(0)
@@ -53,7 +53,7 @@ func slowViewer(t *testing.T, r *relay) {
 	ship.sendPayload(tagged(wire.Outcome, slowTag, sent+1, []byte("anchor watch is armed")))
 	ship.wantNothing()
 	t.Logf("the boat sent %d MB past it in %v", floodFrames*floodFrame>>20, time.Since(began).Round(time.Millisecond))
-	wire1.thaw()
+	wire1.Thaw()
 	got, last := uint64(0), uint64(0)
 	for {
 		e := slow.frame("snapshots, then the outcome")
@@ -90,7 +90,7 @@ func slowBoat(t *testing.T, r *relay) {
 	v := b.controller()
 	v.wantStatus(true)
 	ship.wantAttach(1)
-	wire1.freeze()
+	wire1.Freeze()
 	body := r.noise(floodFrame)
 	sent, answered, lost := 0, 0, false
 	for sent < floodFrames && !lost {
@@ -116,7 +116,7 @@ func slowBoat(t *testing.T, r *relay) {
 	if answered == 0 && !lost {
 		t.Fatalf("%d commands of %d KB have found room: the test does not show what it should", sent, floodFrame>>10)
 	}
-	wire1.thaw()
+	wire1.Thaw()
 	arrived := 0
 	if !lost {
 		ship.send(wire.Ping{})

@@ -19,9 +19,9 @@ import (
 )
 
 var section6 = []story{
-	{name: "Section6_BadTokensAreRefusedAlike", tell: tokensBad},
-	{name: "Section6_TokensThatAreGood", tell: tokensGood},
-	{name: "Section8_ExpiryEndsConnection", tell: tokensExpire},
+	{Name: "Section6_BadTokensAreRefusedAlike", Tell: tokensBad},
+	{Name: "Section6_TokensThatAreGood", Tell: tokensGood},
+	{Name: "Section8_ExpiryEndsConnection", Tell: tokensExpire},
 }
 
 // badToken is a token that opens no door, with the role that its bearer claims.
@@ -38,7 +38,7 @@ func (b *boat) badTokens() (all []badToken) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		b.r.secret([]byte(token))
+		b.r.secrets.Add("a token", []byte(token))
 		return token
 	}
 	for _, role := range []string{"boat", "viewer"} {

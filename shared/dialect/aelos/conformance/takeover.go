@@ -7,11 +7,11 @@ import (
 )
 
 var takeovers = []story{
-	{name: "Takeover_ViewersDoNotNotice", tell: takeoverQuiet},
-	{name: "Takeover_AgainAndAgain", tell: takeoverOften},
-	{name: "Takeover_TheOldConnectionIsHistory", tell: takeoverOld},
-	{name: "Takeover_KeepsSessions", tell: takeoverSessions},
-	{name: "Takeover_ByAnotherProto", tell: takeoverProto},
+	{Name: "Takeover_ViewersDoNotNotice", Tell: takeoverQuiet},
+	{Name: "Takeover_AgainAndAgain", Tell: takeoverOften},
+	{Name: "Takeover_TheOldConnectionIsHistory", Tell: takeoverOld},
+	{Name: "Takeover_KeepsSessions", Tell: takeoverSessions},
+	{Name: "Takeover_ByAnotherProto", Tell: takeoverProto},
 }
 
 // A boat that connects again before it was missed: viewers are not told that it
@@ -60,13 +60,13 @@ func takeoverOld(t *testing.T, r *relay) {
 	wire1 := r.proxy(t)
 	ship := b.dialAlone(line{through: wire1})
 	v, tag := b.watch(ship)
-	wire1.freeze()
+	wire1.Freeze()
 	again := b.dial()
 	again.wantRoster(tag)
 	// These are on the way when the network comes back.
 	ship.sendPayload(tagged(wire.Snapshot, tag, 1, []byte("from the past")))
 	ship.send(wire.Hs2{VS: tag.String(), E: "from the past", S: "s"})
-	wire1.thaw()
+	wire1.Thaw()
 	ship.wantEnd()
 	body := r.noise(60)
 	again.sendPayload(tagged(wire.Snapshot, tag, 2, body))

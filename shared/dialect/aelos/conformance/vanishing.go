@@ -8,15 +8,15 @@ import (
 )
 
 var vanishing = []story{
-	{name: "Vanish_AViewerWithoutAFIN", tell: vanishViewer, own: &brisk, needs: pings},
-	{name: "Vanish_ABoatWithoutAFIN", tell: vanishBoat, own: &brisk, needs: pings},
-	{name: "Vanish_TheLastViewerFreesItsPlace", tell: vanishPlace, own: &brisk, needs: pings},
-	{name: "Vanish_AnEndThatIsNeverTold", tell: vanishUntold, own: &roomy, needs: mute},
+	{Name: "Vanish_AViewerWithoutAFIN", Tell: vanishViewer, Own: &brisk, Needs: pings},
+	{Name: "Vanish_ABoatWithoutAFIN", Tell: vanishBoat, Own: &brisk, Needs: pings},
+	{Name: "Vanish_TheLastViewerFreesItsPlace", Tell: vanishPlace, Own: &brisk, Needs: pings},
+	{Name: "Vanish_AnEndThatIsNeverTold", Tell: vanishUntold, Own: &roomy, Needs: mute},
 }
 
 var restarts = []story{
-	{name: "Restart_EverybodyComesBack", tell: func(t *testing.T, r *relay) { comeBack(t, r, r.Restart) }, own: &roomy, needs: restart},
-	{name: "Kill_EverybodyComesBack", tell: func(t *testing.T, r *relay) { comeBack(t, r, r.Kill) }, own: &roomy, needs: kill},
+	{Name: "Restart_EverybodyComesBack", Tell: func(t *testing.T, r *relay) { comeBack(t, r, r.Restart) }, Own: &roomy, Needs: restart},
+	{Name: "Kill_EverybodyComesBack", Tell: func(t *testing.T, r *relay) { comeBack(t, r, r.Kill) }, Own: &roomy, Needs: kill},
 }
 
 // A viewer whose network is gone, without a word: the boat is told, down to zero.
@@ -26,7 +26,7 @@ func vanishViewer(t *testing.T, r *relay) {
 	wire1 := r.proxy(t)
 	b.viewer(line{through: wire1}).wantStatus(true)
 	tag := ship.wantAttach(1)
-	wire1.freeze()
+	wire1.Freeze()
 	ship.wantDetach(tag, 0)
 	ship.wantNothing()
 }
@@ -38,7 +38,7 @@ func vanishBoat(t *testing.T, r *relay) {
 	wire1 := r.proxy(t)
 	ship := b.dialAlone(line{through: wire1})
 	v, tag := b.watch(ship)
-	wire1.freeze()
+	wire1.Freeze()
 	back := b.dial()
 	back.wantRoster(tag)
 	v.wantNothing()
@@ -46,7 +46,7 @@ func vanishBoat(t *testing.T, r *relay) {
 	wire2 := r.proxy(t)
 	other := o.dialAlone(line{through: wire2})
 	w, _ := o.watch(other)
-	wire2.freeze()
+	wire2.Freeze()
 
 	// When the relay notices the old one, that is no news.
 	time.Sleep(brisk.IdleTimeout + brisk.PingInterval) // nobody is told: there is nothing to wait for
@@ -113,7 +113,7 @@ func vanishPlace(t *testing.T, r *relay) {
 		b.viewer(line{through: wire1}).wantStatus(true)
 		ship.wantAttach(i + 1)
 	}
-	wire1.freeze()
+	wire1.Freeze()
 	for len(ship.roster) > 0 {
 		ship.viewers()
 	}

@@ -13,21 +13,21 @@ import (
 // nobody has told the relay to suspend its service (4004).
 var (
 	clientErrors = []story{
-		{name: "ClientError_INVALID_FRAME", tell: errorInvalidFrame},
-		{name: "ClientError_INVALID_REQUEST_ID", tell: identifierTime},
-		{name: "ClientError_REQUEST_ID_CONFLICT", tell: errorConflict},
-		{name: "ClientError_CLIENT_INACTIVE", tell: errorInactive},
-		{name: "ClientError_RATE_LIMITED", tell: limitRate, own: &fewNew},
-		{name: "ClientError_CAPACITY_EXCEEDED", tell: limitCapacity, own: &fewOpen},
+		{Name: "ClientError_INVALID_FRAME", Tell: errorInvalidFrame},
+		{Name: "ClientError_INVALID_REQUEST_ID", Tell: identifierTime},
+		{Name: "ClientError_REQUEST_ID_CONFLICT", Tell: errorConflict},
+		{Name: "ClientError_CLIENT_INACTIVE", Tell: errorInactive},
+		{Name: "ClientError_RATE_LIMITED", Tell: limitRate, Own: &fewNew},
+		{Name: "ClientError_CAPACITY_EXCEEDED", Tell: limitCapacity, Own: &fewOpen},
 	}
 	clientClosures = []story{
-		{name: "ClientClosure_1008_Binary", tell: closureBinary, needs: binary},
-		{name: "ClientClosure_1008_Invalid", tell: closureInvalid},
-		{name: "ClientClosure_1009_TooLarge", tell: closureTooLarge, needs: carries(peer.MaxFrame + 1)},
-		{name: "ClientClosure_1013_RateLimit", tell: limitFrames, own: &fewFrames},
-		{name: "ClientClosure_4002_Suspended", tell: closureSuspended},
-		{name: "ClientClosure_4003_Revoked", tell: closureRevoked},
-		{name: "ClientClosure_GoodbyeIsAnswered", tell: closureGoodbye},
+		{Name: "ClientClosure_1008_Binary", Tell: closureBinary, Needs: binary},
+		{Name: "ClientClosure_1008_Invalid", Tell: closureInvalid},
+		{Name: "ClientClosure_1009_TooLarge", Tell: closureTooLarge, Needs: carries(peer.MaxFrame + 1)},
+		{Name: "ClientClosure_1013_RateLimit", Tell: limitFrames, Own: &fewFrames},
+		{Name: "ClientClosure_4002_Suspended", Tell: closureSuspended},
+		{Name: "ClientClosure_4003_Revoked", Tell: closureRevoked},
+		{Name: "ClientClosure_GoodbyeIsAnswered", Tell: closureGoodbye},
 	}
 )
 

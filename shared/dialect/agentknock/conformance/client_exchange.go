@@ -9,19 +9,19 @@ import (
 // clientExchanges are the statements of "Observable exchange behavior" and of the
 // frames' own sections, one by one.
 var clientExchanges = []story{
-	{name: "ClientExchange_FirstRequestOpensIt", tell: exchangeFirst},
-	{name: "ClientExchange_DuplicateRequest", tell: exchangeDuplicate},
-	{name: "ClientExchange_FirstPayloadWins", tell: exchangeFirstPayload},
-	{name: "ClientExchange_ResponseImpliesDelivery", tell: exchangeImplied},
-	{name: "ClientExchange_DuplicateResponse", tell: exchangeDuplicateResponse},
-	{name: "ClientExchange_CompletionDiscardsUndeliveredResponse", tell: exchangeDiscards},
-	{name: "ClientExchange_ResponseAfterCompletion", tell: exchangeLateResponse},
-	{name: "ClientExchange_CompletionOfUnknownExchange", tell: exchangeUnknown},
-	{name: "ClientExchange_ReorderedRequestIsNoNewOperation", tell: exchangeReordered},
-	{name: "ClientExchange_StopsAfterAckOfCompletion", tell: exchangeStops},
-	{name: "ClientExchange_RequestBeforeCompletion", tell: exchangeOrder},
-	{name: "ClientExchange_RepeatedAcksAreHarmless", tell: exchangeAcks},
-	{name: "ClientExchange_ManyAtOnce", tell: exchangeMany},
+	{Name: "ClientExchange_FirstRequestOpensIt", Tell: exchangeFirst},
+	{Name: "ClientExchange_DuplicateRequest", Tell: exchangeDuplicate},
+	{Name: "ClientExchange_FirstPayloadWins", Tell: exchangeFirstPayload},
+	{Name: "ClientExchange_ResponseImpliesDelivery", Tell: exchangeImplied},
+	{Name: "ClientExchange_DuplicateResponse", Tell: exchangeDuplicateResponse},
+	{Name: "ClientExchange_CompletionDiscardsUndeliveredResponse", Tell: exchangeDiscards},
+	{Name: "ClientExchange_ResponseAfterCompletion", Tell: exchangeLateResponse},
+	{Name: "ClientExchange_CompletionOfUnknownExchange", Tell: exchangeUnknown},
+	{Name: "ClientExchange_ReorderedRequestIsNoNewOperation", Tell: exchangeReordered},
+	{Name: "ClientExchange_StopsAfterAckOfCompletion", Tell: exchangeStops},
+	{Name: "ClientExchange_RequestBeforeCompletion", Tell: exchangeOrder},
+	{Name: "ClientExchange_RepeatedAcksAreHarmless", Tell: exchangeAcks},
+	{Name: "ClientExchange_ManyAtOnce", Tell: exchangeMany},
 }
 
 func exchangeFirst(t *testing.T, r *relay) {

@@ -13,12 +13,12 @@ import (
 
 // clientIdentifiers are the rows of "Identifiers", and the token.
 var clientIdentifiers = []story{
-	{name: "ClientIdentifiers_AddressID", tell: identifierAddress},
-	{name: "ClientIdentifiers_DeviceID", tell: identifierDevice},
-	{name: "ClientIdentifiers_ClientID", tell: identifierClient},
-	{name: "ClientIdentifiers_RequestID", tell: identifierRequest},
-	{name: "ClientIdentifiers_RequestIDHasATime", tell: identifierTime},
-	{name: "ClientToken", tell: clientToken},
+	{Name: "ClientIdentifiers_AddressID", Tell: identifierAddress},
+	{Name: "ClientIdentifiers_DeviceID", Tell: identifierDevice},
+	{Name: "ClientIdentifiers_ClientID", Tell: identifierClient},
+	{Name: "ClientIdentifiers_RequestID", Tell: identifierRequest},
+	{Name: "ClientIdentifiers_RequestIDHasATime", Tell: identifierTime},
+	{Name: "ClientToken", Tell: clientToken},
 }
 
 // wrongIDs are no canonical uppercase ULIDs.
@@ -67,7 +67,7 @@ func (r *relay) wantRefusal(t *testing.T, what string, err error, hasBody bool, 
 	if no.Retryable && no.Final() {
 		t.Errorf("%s is refused with %d, and is to try again", what, no.Status)
 	}
-	if found := r.secrets.in(no.Body); found != "" {
+	if found := r.secrets.In(no.Body); found != "" {
 		t.Errorf("%s: the refusal tells %s", what, found)
 	}
 	return no

@@ -12,17 +12,17 @@ import (
 // rules of "Frame encoding" for what a client sends.
 var (
 	clientKinds = []story{
-		{name: "ClientKinds_Request", tell: kindRequest},
-		{name: "ClientKinds_Response", tell: kindResponse},
-		{name: "ClientKinds_Completion", tell: kindCompletion},
-		{name: "ClientKinds_Forbidden", tell: kindForbidden},
+		{Name: "ClientKinds_Request", Tell: kindRequest},
+		{Name: "ClientKinds_Response", Tell: kindResponse},
+		{Name: "ClientKinds_Completion", Tell: kindCompletion},
+		{Name: "ClientKinds_Forbidden", Tell: kindForbidden},
 	}
 	clientFrames = []story{
-		{name: "ClientFrames_Malformed", tell: framesMalformed},
-		{name: "ClientFrames_UnknownMembersAreIgnored", tell: framesUnknownMembers},
-		{name: "ClientFrames_MissingPayloadIsNotNull", tell: framesNull},
-		{name: "ClientFrames_LargestFrame", tell: framesLargest, needs: carries(peer.MaxFrame)},
-		{name: "ClientFrames_Fragmented", tell: framesFragmented},
+		{Name: "ClientFrames_Malformed", Tell: framesMalformed},
+		{Name: "ClientFrames_UnknownMembersAreIgnored", Tell: framesUnknownMembers},
+		{Name: "ClientFrames_MissingPayloadIsNotNull", Tell: framesNull},
+		{Name: "ClientFrames_LargestFrame", Tell: framesLargest, Needs: carries(peer.MaxFrame)},
+		{Name: "ClientFrames_Fragmented", Tell: framesFragmented},
 	}
 )
 

@@ -10,15 +10,15 @@ import (
 // clientPairing are the statements of "Initial-pairing connection" and
 // "Authenticated client connection".
 var clientPairing = []story{
-	{name: "ClientPairing_WholeStory", tell: pairingWhole},
-	{name: "ClientPairing_OneExchangeOnly", tell: pairingOnly},
-	{name: "ClientPairing_IsResumed", tell: pairingResumed},
-	{name: "ClientPairing_RefusedUpgradeAdmitsNothing", tell: pairingRefused},
-	{name: "ClientPairing_WithoutPairingModeAnAttemptGoesOn", tell: pairingDisabled},
-	{name: "ClientPairing_MayBeAborted", tell: pairingAborted},
-	{name: "ClientPairing_TokenIsThatOfTheClient", tell: pairingToken},
-	{name: "ClientConnection_SelectsNoOtherClient", tell: connectionForeign},
-	{name: "ClientConnection_SeveralAtOnce", tell: connectionSeveral},
+	{Name: "ClientPairing_WholeStory", Tell: pairingWhole},
+	{Name: "ClientPairing_OneExchangeOnly", Tell: pairingOnly},
+	{Name: "ClientPairing_IsResumed", Tell: pairingResumed},
+	{Name: "ClientPairing_RefusedUpgradeAdmitsNothing", Tell: pairingRefused},
+	{Name: "ClientPairing_WithoutPairingModeAnAttemptGoesOn", Tell: pairingDisabled},
+	{Name: "ClientPairing_MayBeAborted", Tell: pairingAborted},
+	{Name: "ClientPairing_TokenIsThatOfTheClient", Tell: pairingToken},
+	{Name: "ClientConnection_SelectsNoOtherClient", Tell: connectionForeign},
+	{Name: "ClientConnection_SeveralAtOnce", Tell: connectionSeveral},
 }
 
 func pairingWhole(t *testing.T, r *relay) {

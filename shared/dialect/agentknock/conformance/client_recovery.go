@@ -11,14 +11,14 @@ import (
 
 // clientRecovery are the rows of "Reconnection and recovery".
 var clientRecovery = []story{
-	{name: "ClientRecovery_NoAcknowledgement", tell: recoveryUnacked},
-	{name: "ClientRecovery_AcknowledgementNoReceipt", tell: recoveryAcked},
-	{name: "ClientRecovery_Receipt", tell: recoveryReceipt},
-	{name: "ClientRecovery_Inactive", tell: recoveryInactive},
-	{name: "ClientRecovery_AtEveryStep", tell: recoverySteps},
-	{name: "ClientRecovery_ResentRequestBringsTheResponse", tell: recoveryAnswered},
-	{name: "ClientRecovery_SocketsStayAssociated", tell: recoveryAssociated},
-	{name: "ClientRecovery_PeersAtWork", tell: recoveryPeers},
+	{Name: "ClientRecovery_NoAcknowledgement", Tell: recoveryUnacked},
+	{Name: "ClientRecovery_AcknowledgementNoReceipt", Tell: recoveryAcked},
+	{Name: "ClientRecovery_Receipt", Tell: recoveryReceipt},
+	{Name: "ClientRecovery_Inactive", Tell: recoveryInactive},
+	{Name: "ClientRecovery_AtEveryStep", Tell: recoverySteps},
+	{Name: "ClientRecovery_ResentRequestBringsTheResponse", Tell: recoveryAnswered},
+	{Name: "ClientRecovery_SocketsStayAssociated", Tell: recoveryAssociated},
+	{Name: "ClientRecovery_PeersAtWork", Tell: recoveryPeers},
 }
 
 // The client resends what was not acknowledged, whether the relay has it or not.

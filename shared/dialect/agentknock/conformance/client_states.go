@@ -10,12 +10,12 @@ import (
 // of a message, and each combination that can be brought about from outside. What
 // deadlines bring about is told on fake time elsewhere.
 var clientStates = []story{
-	{name: "ClientState_Open", tell: stateOpen},
-	{name: "ClientState_Closing", tell: stateClosing},
-	{name: "ClientState_Settled", tell: stateSettled},
-	{name: "ClientState_Expired", tell: stateExpired},
-	{name: "ClientState_ResponseFollows", tell: stateResponse},
-	{name: "ClientState_Inactive", tell: stateInactive},
+	{Name: "ClientState_Open", Tell: stateOpen},
+	{Name: "ClientState_Closing", Tell: stateClosing},
+	{Name: "ClientState_Settled", Tell: stateSettled},
+	{Name: "ClientState_Expired", Tell: stateExpired},
+	{Name: "ClientState_ResponseFollows", Tell: stateResponse},
+	{Name: "ClientState_Inactive", Tell: stateInactive},
 }
 
 // wantState asks for a snapshot and wants it.

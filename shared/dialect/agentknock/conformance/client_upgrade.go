@@ -10,13 +10,13 @@ import (
 // clientUpgrades are the rows of "Upgrade failures". 500 cannot be provoked from
 // outside; 429 is told with the limits.
 var clientUpgrades = []story{
-	{name: "ClientUpgrade_400_BadRequest", tell: upgradeMalformed},
-	{name: "ClientUpgrade_401_Unauthorized", tell: clientToken},
-	{name: "ClientUpgrade_403_Forbidden", tell: upgradeForbidden},
-	{name: "ClientUpgrade_404_NotFound", tell: upgradeNotFound},
-	{name: "ClientUpgrade_409_Conflict", tell: upgradeConflict},
-	{name: "ClientUpgrade_426_UpgradeRequired", tell: upgradeRequired, needs: methods},
-	{name: "ClientUpgrade_429_TooManyRequests", tell: upgradeLimited, own: &Settings{ConnectionsPerIP: 8, FramesPerMinute: plenty, NewExchanges: plenty, OpenExchanges: plenty}},
+	{Name: "ClientUpgrade_400_BadRequest", Tell: upgradeMalformed},
+	{Name: "ClientUpgrade_401_Unauthorized", Tell: clientToken},
+	{Name: "ClientUpgrade_403_Forbidden", Tell: upgradeForbidden},
+	{Name: "ClientUpgrade_404_NotFound", Tell: upgradeNotFound},
+	{Name: "ClientUpgrade_409_Conflict", Tell: upgradeConflict},
+	{Name: "ClientUpgrade_426_UpgradeRequired", Tell: upgradeRequired, Needs: methods},
+	{Name: "ClientUpgrade_429_TooManyRequests", Tell: upgradeLimited, Own: &Settings{ConnectionsPerIP: 8, FramesPerMinute: plenty, NewExchanges: plenty, OpenExchanges: plenty}},
 }
 
 func upgradeMalformed(t *testing.T, r *relay) {

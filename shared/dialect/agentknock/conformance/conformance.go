@@ -19,8 +19,11 @@ package conformance
 
 import (
 	"crypto/tls"
+	"slices"
 	"testing"
 	"time"
+
+	"blindpost/shared/dialect/suite"
 )
 
 // Settings are the limits that a story needs to be different from the defaults. The
@@ -69,7 +72,10 @@ type Target struct {
 	// processes: what one of them was about to send may come after another one's word
 	// that ends it, as the specification allows.
 	Processes bool
-	// Skip names stories that do not hold for the target, with the reason.
+	// Lacks names the stories that need what the target has not. They have to be exactly
+	// those: see package suite.
+	Lacks []string
+	// Skip names further stories that are not to run, with the reason.
 	Skip map[string]string
 
 	// Restart, if not nil, stops the relay and starts it again over the same data and
@@ -95,103 +101,37 @@ var roomy = Settings{
 }
 
 // story is one test.
-type story struct {
-	name string
-	tell func(t *testing.T, r *relay)
-	// own are the settings of a relay for this story alone; nil shares one.
-	own *Settings
-	// needs returns what the target lacks for this story, or "".
-	needs func(Target) string
-}
+type story = suite.Story[Target, Settings, *relay]
 
-// Run runs the suite. It opens a relay for the stories that share one, and more of
-// them, one for each story, where limits have to differ or the relay has to be
-// stopped. open starts a relay with empty data and stops it with t.Cleanup.
+// Run runs the suite. open starts a relay with empty data and stops it with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T, o Settings) Target) {
-	shared := newRelay(t, open(t, roomy))
-	for _, s := range stories() {
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
-			if why, ok := shared.Skip[s.name]; ok {
-				t.Skip(why)
-			}
-			if s.needs != nil {
-				if lack := s.needs(shared.Target); lack != "" {
-					t.Skip("this front lacks: " + lack)
-				}
-			}
-			r := shared
-			if s.own != nil {
-				r = newRelay(t, open(t, *s.own))
-			}
-			s.tell(t, r)
-		})
-	}
+	t.Helper()
+	suite.Suite[Target, Settings, *relay]{
+		Stories: stories(), Shared: roomy, Enter: newRelay,
+		Omits: func(target Target) suite.Omissions { return suite.Omissions{Lacks: target.Lacks, Skips: target.Skip} },
+	}.Run(t, open)
 }
 
 // stories is the table of contents.
 func stories() []story {
-	var all []story
-	for _, part := range [][]story{
+	return slices.Concat(
 		clientIdentifiers, clientUpgrades, clientPairing, clientKinds, clientFrames, clientExchanges, clientStates, clientRecovery,
 		clientErrors, clientClosures,
 		deviceEndpoints, deviceHTTP, deviceFrames, deviceConnects, deviceClients, devicePushes,
 		payloads, hostile, races, limits, restarts,
-	} {
-		all = append(all, part...)
-	}
-	return all
+	)
 }
 
 // What a story may need.
-
-func restart(t Target) string {
-	if t.Restart == nil {
-		return "a way to restart the relay"
-	}
-	return ""
-}
-
-func kill(t Target) string {
-	if t.Kill == nil {
-		return "a way to kill the relay"
-	}
-	return ""
-}
-
-func pushes(t Target) string {
-	if t.Pushes == nil {
-		return "a view of the pushes"
-	}
-	return ""
-}
-
-func stored(t Target) string {
-	if t.Stored == nil {
-		return "a view of the files"
-	}
-	return ""
-}
-
-func methods(t Target) string {
-	if !t.KnowsMethods {
-		return "methods other than POST on the endpoints"
-	}
-	return ""
-}
-
-func binary(t Target) string {
-	if !t.BinaryFrames {
-		return "binary messages"
-	}
-	return ""
-}
+var (
+	restart = suite.Need("a way to restart the relay", func(t Target) bool { return t.Restart != nil })
+	kill    = suite.Need("a way to kill the relay", func(t Target) bool { return t.Kill != nil })
+	pushes  = suite.Need("a view of the pushes", func(t Target) bool { return t.Pushes != nil })
+	stored  = suite.Need("a view of the files", func(t Target) bool { return t.Stored != nil })
+	methods = suite.Need("methods other than POST on the endpoints", func(t Target) bool { return t.KnowsMethods })
+	binary  = suite.Need("binary messages", func(t Target) bool { return t.BinaryFrames })
+)
 
 func carries(size int) func(Target) string {
-	return func(t Target) string {
-		if t.MaxMessage != 0 && t.MaxMessage < size {
-			return "messages of that size"
-		}
-		return ""
-	}
+	return suite.Need("messages of that size", func(t Target) bool { return t.MaxMessage == 0 || t.MaxMessage >= size })
 }

@@ -36,7 +36,7 @@ func (m *member) pairing() *deal {
 // payload makes a payload that must not be found in a log.
 func (r *relay) payload(label string) json.RawMessage {
 	secret := peer.TokenOf(18)
-	r.secrets.add("a payload", []byte(secret))
+	r.secrets.Add("a payload", []byte(secret))
 	return raw(fmt.Sprintf(`{"envelope": "%s", "of": %q}`, secret, label))
 }
 

@@ -8,11 +8,11 @@ import (
 
 // deviceClients are the states of a client and what they mean.
 var deviceClients = []story{
-	{name: "DeviceClients_Transitions", tell: clientStatesAll},
-	{name: "DeviceClients_Pending", tell: clientPending},
-	{name: "DeviceClients_SuspendedWithOpenExchanges", tell: clientSuspended},
-	{name: "DeviceClients_RevokedIsForgotten", tell: clientRevoked},
-	{name: "DeviceClients_Unknown", tell: clientUnknown},
+	{Name: "DeviceClients_Transitions", Tell: clientStatesAll},
+	{Name: "DeviceClients_Pending", Tell: clientPending},
+	{Name: "DeviceClients_SuspendedWithOpenExchanges", Tell: clientSuspended},
+	{Name: "DeviceClients_RevokedIsForgotten", Tell: clientRevoked},
+	{Name: "DeviceClients_Unknown", Tell: clientUnknown},
 }
 
 // clientStatesAll goes through every pair of states.

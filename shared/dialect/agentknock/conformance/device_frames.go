@@ -11,24 +11,24 @@ import (
 // happens on connect.
 var (
 	deviceFrames = []story{
-		{name: "DeviceFrame_MessageOfInitialPairingNamesAddress", tell: frameAddress},
-		{name: "DeviceFrame_MessageResponse", tell: kindResponse},
-		{name: "DeviceFrame_Ack", tell: exchangeAcks},
-		{name: "DeviceFrame_ReceiptOfResponse", tell: frameReceipt},
-		{name: "DeviceFrame_ResumeAndState", tell: stateOpen},
-		{name: "DeviceFrame_Inactive", tell: frameInactive},
-		{name: "DeviceFrame_SetClientState", tell: clientStatesAll},
-		{name: "DeviceFrame_Error", tell: frameError},
-		{name: "DeviceFrame_Forbidden", tell: frameForbidden},
-		{name: "DeviceFrame_Malformed", tell: frameMalformed},
-		{name: "DeviceFrame_ResponseToNobody", tell: frameNobody},
+		{Name: "DeviceFrame_MessageOfInitialPairingNamesAddress", Tell: frameAddress},
+		{Name: "DeviceFrame_MessageResponse", Tell: kindResponse},
+		{Name: "DeviceFrame_Ack", Tell: exchangeAcks},
+		{Name: "DeviceFrame_ReceiptOfResponse", Tell: frameReceipt},
+		{Name: "DeviceFrame_ResumeAndState", Tell: stateOpen},
+		{Name: "DeviceFrame_Inactive", Tell: frameInactive},
+		{Name: "DeviceFrame_SetClientState", Tell: clientStatesAll},
+		{Name: "DeviceFrame_Error", Tell: frameError},
+		{Name: "DeviceFrame_Forbidden", Tell: frameForbidden},
+		{Name: "DeviceFrame_Malformed", Tell: frameMalformed},
+		{Name: "DeviceFrame_ResponseToNobody", Tell: frameNobody},
 	}
 	deviceConnects = []story{
-		{name: "DeviceConnect_Order", tell: exchangeOrder},
-		{name: "DeviceConnect_UndeliveredUntilAcked", tell: connectUndelivered},
-		{name: "DeviceConnect_NewestSocketWins", tell: connectNewest},
-		{name: "DeviceConnect_NewTrafficAfterWhatWaited", tell: connectOrder},
-		{name: "DeviceConnect_NothingOfOthers", tell: connectOthers},
+		{Name: "DeviceConnect_Order", Tell: exchangeOrder},
+		{Name: "DeviceConnect_UndeliveredUntilAcked", Tell: connectUndelivered},
+		{Name: "DeviceConnect_NewestSocketWins", Tell: connectNewest},
+		{Name: "DeviceConnect_NewTrafficAfterWhatWaited", Tell: connectOrder},
+		{Name: "DeviceConnect_NothingOfOthers", Tell: connectOthers},
 	}
 )
 

@@ -15,24 +15,24 @@ import (
 // deviceHTTP is what HTTP asks for.
 var (
 	deviceEndpoints = []story{
-		{name: "DeviceEndpoint_Claim", tell: endpointClaim},
-		{name: "DeviceEndpoint_ClaimWithAttestation", tell: endpointAttestation},
-		{name: "DeviceEndpoint_Address", tell: endpointAddress},
-		{name: "DeviceEndpoint_Pairing", tell: endpointPairing},
-		{name: "DeviceEndpoint_Push", tell: endpointPush},
-		{name: "DeviceEndpoint_Delete", tell: endpointDelete},
-		{name: "DeviceEndpoint_Subscription", tell: endpointSubscription},
-		{name: "DeviceCredentials_Token", tell: credentialsToken},
-		{name: "DeviceCredentials_OnlyAHashIsStored", tell: credentialsStored, needs: stored},
+		{Name: "DeviceEndpoint_Claim", Tell: endpointClaim},
+		{Name: "DeviceEndpoint_ClaimWithAttestation", Tell: endpointAttestation},
+		{Name: "DeviceEndpoint_Address", Tell: endpointAddress},
+		{Name: "DeviceEndpoint_Pairing", Tell: endpointPairing},
+		{Name: "DeviceEndpoint_Push", Tell: endpointPush},
+		{Name: "DeviceEndpoint_Delete", Tell: endpointDelete},
+		{Name: "DeviceEndpoint_Subscription", Tell: endpointSubscription},
+		{Name: "DeviceCredentials_Token", Tell: credentialsToken},
+		{Name: "DeviceCredentials_OnlyAHashIsStored", Tell: credentialsStored, Needs: stored},
 	}
 	deviceHTTP = []story{
-		{name: "DeviceHTTP_404_UnknownDevice", tell: httpUnknown},
-		{name: "DeviceHTTP_405_WrongMethod", tell: httpMethod, needs: methods},
-		{name: "DeviceHTTP_413_BodyTooLarge", tell: httpTooLarge},
-		{name: "DeviceHTTP_415_WrongContentType", tell: httpContentType},
-		{name: "DeviceHTTP_400_Malformed", tell: httpMalformed},
-		{name: "DeviceHTTP_429_SaysWhenToComeBack", tell: httpLimited, own: &Settings{ConnectionsPerIP: 8, FramesPerMinute: plenty, NewExchanges: plenty, OpenExchanges: plenty}},
-		{name: "DeviceHTTP_UnknownMembersAreIgnored", tell: httpUnknownMembers},
+		{Name: "DeviceHTTP_404_UnknownDevice", Tell: httpUnknown},
+		{Name: "DeviceHTTP_405_WrongMethod", Tell: httpMethod, Needs: methods},
+		{Name: "DeviceHTTP_413_BodyTooLarge", Tell: httpTooLarge},
+		{Name: "DeviceHTTP_415_WrongContentType", Tell: httpContentType},
+		{Name: "DeviceHTTP_400_Malformed", Tell: httpMalformed},
+		{Name: "DeviceHTTP_429_SaysWhenToComeBack", Tell: httpLimited, Own: &Settings{ConnectionsPerIP: 8, FramesPerMinute: plenty, NewExchanges: plenty, OpenExchanges: plenty}},
+		{Name: "DeviceHTTP_UnknownMembersAreIgnored", Tell: httpUnknownMembers},
 	}
 )
 
@@ -59,7 +59,7 @@ func (h *home) call(method, path, token, kind, body string) (int, []byte, http.H
 	if err != nil {
 		h.t.Fatalf("%s: %v", path, err)
 	}
-	if found := h.r.secrets.in(answer); found != "" {
+	if found := h.r.secrets.In(answer); found != "" {
 		h.t.Errorf("the answer of %s tells %s", path, found)
 	}
 	return resp.StatusCode, answer, resp.Header
@@ -282,10 +282,10 @@ func credentialsStored(t *testing.T, r *relay) {
 	if !bytes.Contains(data, []byte(m.ID)) {
 		t.Error("the files do not even hold the client's id: nothing can be said about its token")
 	}
-	if what := r.secrets.find(data, "a client token"); what != "" {
+	if what := r.secrets.Find(data, "a client token"); what != "" {
 		t.Errorf("the files hold %s", what)
 	}
-	if what := r.secrets.find(data, "a device token"); what != "" {
+	if what := r.secrets.Find(data, "a device token"); what != "" {
 		t.Errorf("the files hold %s", what)
 	}
 }

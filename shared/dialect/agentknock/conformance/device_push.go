@@ -10,12 +10,12 @@ import (
 
 // devicePushes are about waking a device that has no socket.
 var devicePushes = []story{
-	{name: "DevicePush_WakesADeviceThatIsAway", tell: pushWakes, needs: pushes},
-	{name: "DevicePush_CarriesNothingElse", tell: pushBare, needs: pushes},
-	{name: "DevicePush_NotWhileConnected", tell: pushConnected, needs: pushes},
-	{name: "DevicePush_NotWithoutRegistration", tell: pushMissing, needs: pushes},
-	{name: "DevicePush_InitialPairing", tell: pushPairing, needs: pushes},
-	{name: "DevicePush_Completion", tell: pushCompletion, needs: pushes},
+	{Name: "DevicePush_WakesADeviceThatIsAway", Tell: pushWakes, Needs: pushes},
+	{Name: "DevicePush_CarriesNothingElse", Tell: pushBare, Needs: pushes},
+	{Name: "DevicePush_NotWhileConnected", Tell: pushConnected, Needs: pushes},
+	{Name: "DevicePush_NotWithoutRegistration", Tell: pushMissing, Needs: pushes},
+	{Name: "DevicePush_InitialPairing", Tell: pushPairing, Needs: pushes},
+	{Name: "DevicePush_Completion", Tell: pushCompletion, Needs: pushes},
 }
 
 // pushesTo returns the pushes to a device so far.
@@ -129,7 +129,7 @@ func pushBare(t *testing.T, r *relay) {
 				t.Error("the push names who is behind it")
 			}
 		}
-		if what := r.secrets.in(p.Payload); what != "" {
+		if what := r.secrets.In(p.Payload); what != "" {
 			t.Errorf("the push tells %s", what)
 		}
 	}

@@ -176,7 +176,7 @@ func (e *end) wantCode(err error, codes ...int) {
 	if code < 0 || (len(codes) > 0 && !slices.Contains(codes, code)) {
 		e.t.Fatalf("%s wants close code %v, gets %v", e.name, codes, err)
 	}
-	if what := e.r.secrets.in([]byte(err.Error())); what != "" {
+	if what := e.r.secrets.In([]byte(err.Error())); what != "" {
 		e.t.Fatalf("%s: the close reason tells %s", e.name, what)
 	}
 }
@@ -212,7 +212,7 @@ func (e *end) wantRejected(what string) (over bool) {
 	case f.Type != peer.Error || f.Retryable:
 		e.t.Fatalf("%s wants %s to be rejected, gets %s", e.name, what, f)
 	}
-	if found := e.r.secrets.in([]byte(f.Text)); found != "" {
+	if found := e.r.secrets.In([]byte(f.Text)); found != "" {
 		e.t.Errorf("%s: the error tells %s", e.name, found)
 	}
 	// If it is going to hang up, it does so before it answers the next frame.

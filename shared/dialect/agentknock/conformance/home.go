@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"blindpost/shared/dialect/agentknock/peer"
+	"blindpost/shared/gateway/gatewaytest/tcpproxy"
 )
 
 // home is one device with an address.
@@ -21,7 +22,7 @@ type home struct {
 // newDevice makes a device that the relay does not know.
 func (r *relay) newDevice(at *peer.Relay) *peer.Device {
 	d := peer.NewDevice(at, time.Now())
-	r.secrets.addToken("a device token", d.Token)
+	r.secrets.AddToken("a device token", d.Token)
 	return d
 }
 
@@ -51,7 +52,7 @@ func (h *home) registerPush() {
 }
 
 // dial connects the device; what the relay says comes next.
-func (h *home) dial(over ...*proxy) *end {
+func (h *home) dial(over ...*tcpproxy.Proxy) *end {
 	h.t.Helper()
 	device := *h.device
 	if len(over) > 0 {
@@ -94,7 +95,7 @@ type member struct {
 func (h *home) newMember() *member {
 	m := &member{peer.NewClient(h.r.at, h.address, time.Now()), h, fmt.Sprintf("client%d", h.r.serial.Add(1))}
 	m.DeviceID = h.device.ID
-	h.r.secrets.addToken("a client token", m.Token)
+	h.r.secrets.AddToken("a client token", m.Token)
 	return m
 }
 
@@ -110,7 +111,7 @@ func (m *member) end(conn *peer.Conn, err error) *end {
 }
 
 // dial opens an authenticated connection.
-func (m *member) dial(over ...*proxy) *end {
+func (m *member) dial(over ...*tcpproxy.Proxy) *end {
 	m.h.t.Helper()
 	client := *m.Client
 	if len(over) > 0 {

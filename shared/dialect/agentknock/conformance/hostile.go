@@ -10,11 +10,11 @@ import (
 
 // hostile are peers that mean no good, or whose network does not.
 var hostile = []story{
-	{name: "Hostile_AcksOfWhatNeverCame", tell: hostileAcks},
-	{name: "Hostile_SilentNetworkLosesNothing", tell: hostileSilent},
-	{name: "Hostile_StalledDeviceHoldsUpNobody", tell: hostileStalled, needs: carries(peer.MaxFrame)},
-	{name: "Hostile_GarbageDoesNotDisturbOthers", tell: hostileGarbage},
-	{name: "Hostile_LongPathsAndHeaders", tell: hostilePaths},
+	{Name: "Hostile_AcksOfWhatNeverCame", Tell: hostileAcks},
+	{Name: "Hostile_SilentNetworkLosesNothing", Tell: hostileSilent},
+	{Name: "Hostile_StalledDeviceHoldsUpNobody", Tell: hostileStalled, Needs: carries(peer.MaxFrame)},
+	{Name: "Hostile_GarbageDoesNotDisturbOthers", Tell: hostileGarbage},
+	{Name: "Hostile_LongPathsAndHeaders", Tell: hostilePaths},
 }
 
 // A device that acks what it never got: what has not been sent cannot be delivered.
@@ -66,7 +66,7 @@ func hostileSilent(t *testing.T, r *relay) {
 	dv := h.dial(wire)
 	dv.wantOpening(false)
 	c := m.dial()
-	wire.freeze()
+	wire.Freeze()
 	var waiting []*deal
 	var frames []peer.Frame
 	for range 20 {
@@ -86,7 +86,7 @@ func hostileSilent(t *testing.T, r *relay) {
 	x := m.deal()
 	x.publish(lost)
 	dv.want(x.delivery(peer.Request))
-	wire2.freeze()
+	wire2.Freeze()
 	dv.send(x.ack(peer.Request))
 	x.answer(dv)
 	c.wantState(x, "open", "delivered", "accepted", "absent")
@@ -102,7 +102,7 @@ func hostileStalled(t *testing.T, r *relay) {
 	wire := r.proxy(t)
 	dv = h.dial(wire)
 	dv.wantOpening(false)
-	wire.freeze()
+	wire.Freeze()
 	c := m.dial()
 	_, odv, om, oc := r.couple(t)
 	big := raw(`"` + strings.Repeat("x", 200<<10) + `"`)

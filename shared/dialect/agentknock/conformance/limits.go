@@ -16,8 +16,8 @@ var (
 
 // limits are those stories about limits that are no row of a table.
 var limits = []story{
-	{name: "Limit_RateIsTheClientsOwn", tell: limitRateOwn, own: &fewNew},
-	{name: "Limit_CapacityIsTheClientsOwn", tell: limitCapacityOwn, own: &fewOpen},
+	{Name: "Limit_RateIsTheClientsOwn", Tell: limitRateOwn, Own: &fewNew},
+	{Name: "Limit_CapacityIsTheClientsOwn", Tell: limitCapacityOwn, Own: &fewOpen},
 }
 
 // untilRefused publishes requests until one is refused, and returns those that were

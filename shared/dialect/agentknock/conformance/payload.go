@@ -11,9 +11,9 @@ import (
 
 // payloads are about what the relay must not look at: bytes are bytes.
 var payloads = []story{
-	{name: "Payload_BytesUnchanged", tell: payloadBytes},
-	{name: "Payload_ThousandsOfNestedArrays", tell: payloadNested},
-	{name: "Payload_IsNotRead", tell: payloadNotRead},
+	{Name: "Payload_BytesUnchanged", Tell: payloadBytes},
+	{Name: "Payload_ThousandsOfNestedArrays", Tell: payloadNested},
+	{Name: "Payload_IsNotRead", Tell: payloadNotRead},
 }
 
 // values are JSON values that do not survive being decoded and encoded again.

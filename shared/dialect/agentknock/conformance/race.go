@@ -10,14 +10,14 @@ import (
 
 // races are several that want the same at once.
 var races = []story{
-	{name: "Race_TwoDevicesClaimOneAddress", tell: raceAddress},
-	{name: "Race_TwoClaimsOfOneDevice", tell: raceClaim},
-	{name: "Race_TwoAttemptsWithOneID", tell: raceAttempt},
-	{name: "Race_SameRequestOnManyConnections", tell: raceRequest},
-	{name: "Race_ResponseAgainstCompletion", tell: raceCompletion},
-	{name: "Race_RevocationAgainstRequests", tell: raceRevoked},
-	{name: "Race_DeviceConnectsOften", tell: raceDevices},
-	{name: "Race_CompletionNeverOvertakes", tell: raceOrder},
+	{Name: "Race_TwoDevicesClaimOneAddress", Tell: raceAddress},
+	{Name: "Race_TwoClaimsOfOneDevice", Tell: raceClaim},
+	{Name: "Race_TwoAttemptsWithOneID", Tell: raceAttempt},
+	{Name: "Race_SameRequestOnManyConnections", Tell: raceRequest},
+	{Name: "Race_ResponseAgainstCompletion", Tell: raceCompletion},
+	{Name: "Race_RevocationAgainstRequests", Tell: raceRevoked},
+	{Name: "Race_DeviceConnectsOften", Tell: raceDevices},
+	{Name: "Race_CompletionNeverOvertakes", Tell: raceOrder},
 }
 
 func raceAddress(t *testing.T, r *relay) {

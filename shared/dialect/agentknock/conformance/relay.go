@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"blindpost/shared/dialect/agentknock/peer"
+	"blindpost/shared/dialect/suite"
+	"blindpost/shared/gateway/gatewaytest/tcpproxy"
 )
 
 // patience is how long a peer waits for what has to come. It is never waited for in
@@ -20,25 +22,25 @@ const patience = 20 * time.Second
 type relay struct {
 	Target
 	at      *peer.Relay
-	secrets *secrets
+	secrets *suite.Secrets
 	serial  atomic.Int64
 }
 
 // newRelay looks at what the relay has logged when t is over.
 func newRelay(t *testing.T, target Target) *relay {
-	r := &relay{Target: target, secrets: newSecrets()}
+	r := &relay{Target: target, secrets: suite.NewSecrets()}
 	r.at = r.over(nil)
 	if r.Log != nil {
-		t.Cleanup(func() { r.wantSilentLog(t) })
+		t.Cleanup(func() { r.secrets.WantSilentLog(t, r.Log()) })
 	}
 	return r
 }
 
 // over is the way to the relay, through a proxy if there is one.
-func (r *relay) over(x *proxy) *peer.Relay {
+func (r *relay) over(x *tcpproxy.Proxy) *peer.Relay {
 	at := &peer.Relay{URL: r.URL, HTTP: r.HTTP, TLS: r.TLS, Locate: r.Locate}
 	if x != nil {
-		at.DialContext = x.dial
+		at.DialContext = x.DialContext
 	}
 	return at
 }
@@ -53,6 +55,12 @@ func (r *relay) address() string {
 		return net.JoinHostPort(u.Hostname(), "443")
 	}
 	return u.Host
+}
+
+// proxy is a stretch of network in front of the relay that can fail.
+func (r *relay) proxy(t *testing.T) *tcpproxy.Proxy {
+	t.Helper()
+	return tcpproxy.New(t, r.address())
 }
 
 // soon is the time that one step has.

@@ -10,11 +10,11 @@ import (
 
 // restarts are about what an acknowledgement is worth.
 var restarts = []story{
-	{name: "Restart_StateIsKept", tell: restartState, own: &roomy, needs: restart},
-	{name: "Kill_AckMeansStored", tell: killStored, own: &roomy, needs: kill},
-	{name: "Kill_InTheMiddleOfABurst", tell: killBurst, own: &roomy, needs: kill},
-	{name: "Kill_WhatHTTPHasAnsweredHolds", tell: killHTTP, own: &roomy, needs: kill},
-	{name: "Kill_PeersAtWork", tell: killWorking, own: &roomy, needs: kill},
+	{Name: "Restart_StateIsKept", Tell: restartState, Own: &roomy, Needs: restart},
+	{Name: "Kill_AckMeansStored", Tell: killStored, Own: &roomy, Needs: kill},
+	{Name: "Kill_InTheMiddleOfABurst", Tell: killBurst, Own: &roomy, Needs: kill},
+	{Name: "Kill_WhatHTTPHasAnsweredHolds", Tell: killHTTP, Own: &roomy, Needs: kill},
+	{Name: "Kill_PeersAtWork", Tell: killWorking, Own: &roomy, Needs: kill},
 }
 
 // A restart forgets nothing, and says goodbye in a way to come back from.

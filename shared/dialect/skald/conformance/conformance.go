@@ -18,8 +18,11 @@ package conformance
 
 import (
 	"crypto/tls"
+	"slices"
 	"testing"
 	"time"
+
+	"blindpost/shared/dialect/suite"
 )
 
 // Settings are the limits of section 10 that a test needs to be different from
@@ -68,7 +71,10 @@ type Target struct {
 	MaxIdle int
 	// NoHTTP says that the front serves nothing but WebSockets: no health checks.
 	NoHTTP bool
-	// Skip names stories that do not hold for the target, with the reason.
+	// Lacks names the stories that need what the target has not. They have to be exactly
+	// those: see package suite.
+	Lacks []string
+	// Skip names further stories that are not to run, with the reason.
 	Skip map[string]string
 	// RepeatsPresence says that the same presence may be told twice in a row,
 	// which section 7 allows: handlers of one member run in several processes. The
@@ -98,129 +104,37 @@ const plenty = 1_000_000
 var roomy = Settings{MessagesPerMinute: plenty, ConnectionsPerIP: plenty}
 
 // story is one test.
-type story struct {
-	name string
-	tell func(t *testing.T, r *relay)
-	// own are the settings of a relay for this test alone; nil shares one.
-	own *Settings
-	// needs returns what the target lacks for this story, or "".
-	needs func(Target) string
-	// alone keeps it from running beside others.
-	alone bool
-}
+type story = suite.Story[Target, Settings, *relay]
 
-// Run runs the suite. It opens a relay for the tests that share one, and more
-// of them, one for each test, where limits have to differ or the relay has to
-// be stopped. open starts a relay with empty data and stops it with t.Cleanup;
-// if it cannot have the settings, it skips t.
+// Run runs the suite. open starts a relay with empty data and stops it with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T, o Settings) Target) {
-	shared := newRelay(open(t, roomy))
-	if shared.Log != nil {
-		t.Cleanup(func() { shared.wantSilentLog(t) })
-	}
-	for _, s := range stories() {
-		t.Run(s.name, func(t *testing.T) {
-			if !s.alone {
-				t.Parallel()
-			}
-			r := shared
-			if why, ok := r.Skip[s.name]; ok {
-				t.Skip(why)
-			}
-			if s.needs != nil {
-				if lack := s.needs(r.Target); lack != "" {
-					t.Skip("this front lacks: " + lack)
-				}
-			}
-			if s.own != nil {
-				r = newRelay(open(t, *s.own))
-				if r.Log != nil {
-					t.Cleanup(func() { r.wantSilentLog(t) })
-				}
-			}
-			s.tell(t, r)
-		})
-	}
+	t.Helper()
+	suite.Suite[Target, Settings, *relay]{
+		Stories: stories(), Shared: roomy, Enter: newRelay,
+		Omits: func(target Target) suite.Omissions { return suite.Omissions{Lacks: target.Lacks, Skips: target.Skip} },
+	}.Run(t, open)
 }
 
 // stories is the table of contents.
 func stories() []story {
-	var all []story
-	for _, part := range [][]story{
+	return slices.Concat(
 		section2, section3, section4, section4Roles, section4Forged, section5,
 		section6, section6Mailbox, section6Live, section6Push, section7, section8, section9,
 		section10, section11, section12, fieldNotes, hostile, properties, restarts,
-	} {
-		all = append(all, part...)
-	}
-	return all
+	)
 }
 
 // What a story may need.
-
-func delivery(t Target) string {
-	if !t.KnowsDelivery {
-		return "knowledge of delivery"
-	}
-	return ""
-}
-
-func pings(t Target) string {
-	if !t.Pings {
-		return "pings"
-	}
-	return ""
-}
-
-func addresses(t Target) string {
-	if !t.OwnAddresses {
-		return "more than one source address"
-	}
-	return ""
-}
-
-func pushes(t Target) string {
-	if t.Pushes == nil {
-		return "a view of the pushes"
-	}
-	return ""
-}
-
-func restart(t Target) string {
-	if t.Restart == nil {
-		return "a way to restart the relay"
-	}
-	return ""
-}
-
-func kill(t Target) string {
-	if t.Kill == nil {
-		return "a way to kill the relay"
-	}
-	return ""
-}
-
-func plainHTTP(t Target) string {
-	if t.NoHTTP {
-		return "plain HTTP"
-	}
-	return ""
-}
-
-// skipLarger skips a test that sends a message which the front closes the
-// connection for, before the relay sees it.
-func (r *relay) skipLarger(t *testing.T, size int) {
-	t.Helper()
-	if r.MaxMessage != 0 && size > r.MaxMessage {
-		t.Skip("this front lacks: messages of that size")
-	}
-}
+var (
+	delivery  = suite.Need("knowledge of delivery", func(t Target) bool { return t.KnowsDelivery })
+	pings     = suite.Need("pings", func(t Target) bool { return t.Pings })
+	addresses = suite.Need("more than one source address", func(t Target) bool { return t.OwnAddresses })
+	pushes    = suite.Need("a view of the pushes", func(t Target) bool { return t.Pushes != nil })
+	restart   = suite.Need("a way to restart the relay", func(t Target) bool { return t.Restart != nil })
+	kill      = suite.Need("a way to kill the relay", func(t Target) bool { return t.Kill != nil })
+	plainHTTP = suite.Need("plain HTTP", func(t Target) bool { return !t.NoHTTP })
+)
 
 func carries(size int) func(Target) string {
-	return func(t Target) string {
-		if t.MaxMessage != 0 && t.MaxMessage < size {
-			return "messages of that size"
-		}
-		return ""
-	}
+	return suite.Need("messages of that size", func(t Target) bool { return t.MaxMessage == 0 || t.MaxMessage >= size })
 }

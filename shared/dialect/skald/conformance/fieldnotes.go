@@ -13,19 +13,19 @@ import (
 // fieldNotes are the statements of skald-notes.md under "Relay behaviour that
 // clients in the field rely on", one by one, in their order.
 var fieldNotes = []story{
-	{name: "FieldNotes_ClientPairedAgainOnAgentAuth", tell: notesPaired},
-	{name: "FieldNotes_OrderOnConnect", tell: notesOrder},
-	{name: "FieldNotes_OrderOnConnectOfTheAgent", tell: notesOrderAgent},
-	{name: "FieldNotes_AuthorizeIsAllOrNothing", tell: section5Malformed},
-	{name: "FieldNotes_AuthorizeOkCounts", tell: section5Counts},
-	{name: "FieldNotes_PairingTTL", tell: section91TTL},
-	{name: "FieldNotes_PresenceRequestCountsAsMessage", tell: notesPresence,
-		own: &Settings{MessagesPerMinute: 6, ConnectionsPerIP: plenty}},
-	{name: "FieldNotes_TextFrames", tell: notesText},
-	{name: "FieldNotes_RelayOnlyFramesAreIgnored", tell: notesRelayOnly},
-	{name: "FieldNotes_FramesOfTheOtherRole", tell: notesOtherRole},
-	{name: "FieldNotes_LiveFlagIsKept", tell: notesLiveFlag},
-	{name: "FieldNotes_Healthz", tell: notesHealthz, needs: plainHTTP},
+	{Name: "FieldNotes_ClientPairedAgainOnAgentAuth", Tell: notesPaired},
+	{Name: "FieldNotes_OrderOnConnect", Tell: notesOrder},
+	{Name: "FieldNotes_OrderOnConnectOfTheAgent", Tell: notesOrderAgent},
+	{Name: "FieldNotes_AuthorizeIsAllOrNothing", Tell: section5Malformed},
+	{Name: "FieldNotes_AuthorizeOkCounts", Tell: section5Counts},
+	{Name: "FieldNotes_PairingTTL", Tell: section91TTL},
+	{Name: "FieldNotes_PresenceRequestCountsAsMessage", Tell: notesPresence,
+		Own: &Settings{MessagesPerMinute: 6, ConnectionsPerIP: plenty}},
+	{Name: "FieldNotes_TextFrames", Tell: notesText},
+	{Name: "FieldNotes_RelayOnlyFramesAreIgnored", Tell: notesRelayOnly},
+	{Name: "FieldNotes_FramesOfTheOtherRole", Tell: notesOtherRole},
+	{Name: "FieldNotes_LiveFlagIsKept", Tell: notesLiveFlag},
+	{Name: "FieldNotes_Healthz", Tell: notesHealthz, Needs: plainHTTP},
 }
 
 // ClientPaired comes again for every client still pending, after AuthOk, each

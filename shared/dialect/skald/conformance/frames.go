@@ -47,8 +47,8 @@ const labelLength = 16
 func (r *relay) parcel(format string, args ...any) parcel {
 	label := fmt.Sprintf("%-*.*s", labelLength, labelLength, fmt.Sprintf(format, args...))
 	p := parcel{ciphertext: append([]byte(label), randomBytes(32)...), nonce: randomBytes(12)}
-	r.secrets.add("payload of "+label, p.ciphertext[labelLength:])
-	r.secrets.add("nonce of "+label, p.nonce)
+	r.secrets.Add("payload of "+label, p.ciphertext[labelLength:])
+	r.secrets.Add("nonce of "+label, p.nonce)
 	return p
 }
 
@@ -184,7 +184,7 @@ func (r *relay) faultOfError(code, message string) string {
 	if !slices.Contains(codes, code) {
 		return "has a code that section 12 does not know"
 	}
-	if what := r.secrets.in([]byte(message)); what != "" {
+	if what := r.secrets.In([]byte(message)); what != "" {
 		return "tells " + what
 	}
 	return ""

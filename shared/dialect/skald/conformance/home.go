@@ -52,7 +52,7 @@ func (h *home) newPhone() *phone {
 // newToken makes a pairing token.
 func (h *home) newToken() []byte {
 	token := randomBytes(32)
-	h.r.secrets.add("a pairing token", token)
+	h.r.secrets.Add("a pairing token", token)
 	return token
 }
 

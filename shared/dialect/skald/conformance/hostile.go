@@ -11,14 +11,14 @@ import (
 
 // hostile are peers that mean no good, or whose network does not.
 var hostile = []story{
-	{name: "Hostile_CrowdThatNeverAuthenticates", tell: hostileCrowd, own: &roomy, alone: true},
-	{name: "Hostile_HalfOpenConnections", tell: hostileHalfOpen},
-	{name: "Hostile_SilentNetworkLosesNothing", tell: hostileSilent, needs: delivery},
-	{name: "Hostile_SilentNetworkOfTheAgent", tell: hostileSilentAgent, needs: delivery},
-	{name: "Hostile_NetworkThatComesBack", tell: hostileTunnel, needs: delivery},
-	{name: "Hostile_StalledReaderHoldsUpNobody", tell: hostileStalled, needs: carries(maxLiveFrame)},
-	{name: "Hostile_GarbageDoesNotDisturbOthers", tell: hostileGarbage},
-	{name: "Hostile_HangUpWhileSending", tell: hostileHangUp},
+	{Name: "Hostile_CrowdThatNeverAuthenticates", Tell: hostileCrowd, Own: &roomy, Alone: true},
+	{Name: "Hostile_HalfOpenConnections", Tell: hostileHalfOpen},
+	{Name: "Hostile_SilentNetworkLosesNothing", Tell: hostileSilent, Needs: delivery},
+	{Name: "Hostile_SilentNetworkOfTheAgent", Tell: hostileSilentAgent, Needs: delivery},
+	{Name: "Hostile_NetworkThatComesBack", Tell: hostileTunnel, Needs: delivery},
+	{Name: "Hostile_StalledReaderHoldsUpNobody", Tell: hostileStalled, Needs: carries(maxLiveFrame)},
+	{Name: "Hostile_GarbageDoesNotDisturbOthers", Tell: hostileGarbage},
+	{Name: "Hostile_HangUpWhileSending", Tell: hostileHangUp},
 }
 
 // 1,000 connections that never authenticate: the relay serves the others.
@@ -108,14 +108,14 @@ func hostileSilent(t *testing.T, r *relay) {
 		}
 		p.wantMessages(h.agent, before...)
 		p.wantConfirmed()
-		wire.freeze()
+		wire.Freeze()
 		for _, m := range lost {
 			agent.send(m.to(ph.key))
 		}
 		agent.wantNothing() // the relay takes the phone for present
 
 		if round == 1 {
-			wire.cut() // the relay notices before the phone is back
+			wire.Cut() // the relay notices before the phone is back
 			agent.wantOffline(ph.identity)
 		}
 		p = ph.dial() // by another network
@@ -139,7 +139,7 @@ func hostileSilentAgent(t *testing.T, r *relay) {
 	agent := h.dialAgent(line{through: wire})
 	ph := h.phone(agent)
 	p := ph.dialSeen(agent)
-	wire.freeze()
+	wire.Freeze()
 	ms := r.parcels(40)
 	for _, m := range ms {
 		p.send(m.to(h.agent.key))
@@ -162,7 +162,7 @@ func hostileTunnel(t *testing.T, r *relay) {
 	agent.wantOnline(ph.identity)
 	var sent []parcel
 	for range 5 {
-		wire.freeze()
+		wire.Freeze()
 		for i := range 10 {
 			m := r.parcel("message %d", len(sent))
 			m.live = i%4 == 3
@@ -170,7 +170,7 @@ func hostileTunnel(t *testing.T, r *relay) {
 			sent = append(sent, m)
 		}
 		agent.wantNothing()
-		wire.thaw()
+		wire.Thaw()
 	}
 	p.wantMessages(h.agent, sent...)
 	p.wantConfirmed()
@@ -188,7 +188,7 @@ func hostileStalled(t *testing.T, r *relay) {
 	agent.wantOnline(stalled.identity)
 	p := other.dial()
 	agent.wantOnline(other.identity)
-	wire.freeze()
+	wire.Freeze()
 	big := r.liveParcel("big").grown(maxLiveFrame)
 	for i := range 64 { // 32 MiB
 		agent.send(big.to(stalled.key))

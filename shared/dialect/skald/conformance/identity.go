@@ -39,9 +39,9 @@ func newIdentity(r *relay, name string) *identity {
 		token:    "device-" + hex.EncodeToString(randomBytes(16)),
 		platform: skaldpb.Platform_PLATFORM_IOS,
 	}
-	r.secrets.add(name+"'s Ed25519 key", id.key)
-	r.secrets.add(name+"'s X25519 key", id.exchange)
-	r.secrets.add(name+"'s device token", []byte(id.token))
+	r.secrets.Add(name+"'s Ed25519 key", id.key)
+	r.secrets.Add(name+"'s X25519 key", id.exchange)
+	r.secrets.Add(name+"'s device token", []byte(id.token))
 	return id
 }
 

@@ -15,14 +15,14 @@ import (
 // load and in races. Property 1 is with the restarts, 7 in section 6.1 and in
 // all error texts, 8 in sections 6.3 and 9.3.
 var properties = []story{
-	{name: "Property2_OrderWhileTheAgentReconnects", tell: propertyOrder(true), alone: true},
-	{name: "Property2_OrderWhileAPhoneReconnects", tell: propertyOrder(false), alone: true},
-	{name: "Property3_CapIsExact", tell: propertyCap},
-	{name: "Property4_ReplacementIsNoNews", tell: propertyReplaced},
-	{name: "Property4_RaceOfConnections", tell: propertyRace},
-	{name: "Property4_QuickReconnects", tell: propertyQuick},
-	{name: "Property5_RevokedIsSilent", tell: propertyRevoked},
-	{name: "Property6_TokenOpensOnce", tell: propertyToken},
+	{Name: "Property2_OrderWhileTheAgentReconnects", Tell: propertyOrder(true), Alone: true},
+	{Name: "Property2_OrderWhileAPhoneReconnects", Tell: propertyOrder(false), Alone: true},
+	{Name: "Property3_CapIsExact", Tell: propertyCap},
+	{Name: "Property4_ReplacementIsNoNews", Tell: propertyReplaced},
+	{Name: "Property4_RaceOfConnections", Tell: propertyRace},
+	{Name: "Property4_QuickReconnects", Tell: propertyQuick},
+	{Name: "Property5_RevokedIsSilent", Tell: propertyRevoked},
+	{Name: "Property6_TokenOpensOnce", Tell: propertyToken},
 }
 
 // Property 3: of 500 messages that 50 senders write at once into the mailbox of

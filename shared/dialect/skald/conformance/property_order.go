@@ -259,9 +259,9 @@ func propertyOrder(toAgent bool) func(t *testing.T, r *relay) {
 			case 1:
 				p.drop()
 			case 2:
-				wire.cut()
+				wire.Cut()
 			case 3:
-				wire.freeze()
+				wire.Freeze()
 			case 4: // the old one is left open for the relay to replace
 			}
 			if t.Failed() {

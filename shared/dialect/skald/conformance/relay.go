@@ -13,6 +13,8 @@ import (
 	"github.com/coder/websocket"
 
 	"blindpost/shared/dialect/skald/skaldpb"
+	"blindpost/shared/dialect/suite"
+	"blindpost/shared/gateway/gatewaytest/tcpproxy"
 )
 
 // patience is how long a peer waits for what has to come. It is never waited
@@ -22,14 +24,18 @@ const patience = 20 * time.Second
 // relay is the target as the stories see it.
 type relay struct {
 	Target
-	secrets *secrets
+	secrets *suite.Secrets
 	direct  *http.Transport
 	serial  atomic.Int64 // numbers peers and parcels
 }
 
-func newRelay(t Target) *relay {
-	r := &relay{Target: t, secrets: newSecrets()}
+// newRelay looks at what the relay has logged when t is over.
+func newRelay(t *testing.T, target Target) *relay {
+	r := &relay{Target: target, secrets: suite.NewSecrets()}
 	r.direct = r.transport("", "")
+	if r.Log != nil {
+		t.Cleanup(func() { r.secrets.WantSilentLog(t, r.Log()) })
+	}
 	return r
 }
 
@@ -63,12 +69,18 @@ func (r *relay) address() string {
 	return u.Host
 }
 
+// proxy is a stretch of network in front of the relay that can fail.
+func (r *relay) proxy(t *testing.T) *tcpproxy.Proxy {
+	t.Helper()
+	return tcpproxy.New(t, r.address())
+}
+
 // httpURL is an address for plain HTTP requests on the relay's host.
 func (r *relay) httpURL(path string) string { return "https://" + r.address() + path }
 
 // line says how a peer reaches the relay. The zero value is the straight way.
 type line struct {
-	through *proxy
+	through *tcpproxy.Proxy
 	from    string // local IP address
 	query   string
 	deaf    bool                      // answers no ping from the start
@@ -81,7 +93,7 @@ func (r *relay) call(t *testing.T, name string, l line) (*peer, *http.Response, 
 	transport := r.direct
 	switch {
 	case l.through != nil:
-		transport = r.transport(l.through.address(), l.from)
+		transport = r.transport(l.through.Address(), l.from)
 	case l.from != "":
 		transport = r.transport("", l.from)
 	}

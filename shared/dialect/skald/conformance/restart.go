@@ -11,10 +11,10 @@ import (
 )
 
 var restarts = []story{
-	{name: "Restart_StateIsKept", tell: restartState, own: &roomy, needs: restart},
-	{name: "Property1_KillWhileTheRecipientIsAway", tell: killAway, own: &roomy, needs: kill},
-	{name: "Property1_KillWhileTheRecipientReads", tell: killReading, own: &roomy, needs: kill},
-	{name: "Property1_KillDuringPairing", tell: killPairing, own: &roomy, needs: kill},
+	{Name: "Restart_StateIsKept", Tell: restartState, Own: &roomy, Needs: restart},
+	{Name: "Property1_KillWhileTheRecipientIsAway", Tell: killAway, Own: &roomy, Needs: kill},
+	{Name: "Property1_KillWhileTheRecipientReads", Tell: killReading, Own: &roomy, Needs: kill},
+	{Name: "Property1_KillDuringPairing", Tell: killPairing, Own: &roomy, Needs: kill},
 }
 
 // A restart forgets nothing: the list, who is pending, the open window, the

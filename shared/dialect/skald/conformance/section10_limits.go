@@ -20,17 +20,23 @@ const (
 	connectionsPerIP  = 30
 )
 
+// muchFrame is far beyond every limit.
+const muchFrame = 4 << 20
+
 var section10 = []story{
-	{name: "Section10_FrameBeforeAuth", tell: section10PreAuth, needs: carries(maxFrame + 1)},
-	{name: "Section10_StoredFrame", tell: section10Stored, needs: carries(maxFrame + 1)},
-	{name: "Section10_LiveFrame", tell: section10Live, needs: carries(maxLiveFrame + 1)},
-	{name: "Section10_OnlyLiveMessagesMayBeLong", tell: section10OnlyLive, needs: carries(maxFrame + 1)},
-	{name: "Section10_LimitsAreSettings", tell: section10Settings,
-		own: &Settings{MessagesPerMinute: plenty, ConnectionsPerIP: plenty, MailboxCap: 3, MaxFrame: 4 << 10, MaxLiveFrame: 8 << 10}},
-	{name: "Section10_QueueFull", tell: section10QueueFull},
-	{name: "Section10_MessagesPerConnection", tell: section10Messages, own: &Settings{ConnectionsPerIP: plenty}},
-	{name: "Section10_ConnectionsPerIP", tell: section10Connections, own: &Settings{}},
-	{name: "Section10_ConnectionsPerIPAreEachTheirOwn", tell: section10OtherIP, own: &Settings{}, needs: addresses},
+	{Name: "Section10_FrameBeforeAuth", Tell: section10PreAuth, Needs: carries(maxFrame + 1)},
+	{Name: "Section10_LiveSizeBeforeAuth", Tell: preAuthFlood(maxLiveFrame), Needs: carries(maxLiveFrame)},
+	{Name: "Section10_MuchBeforeAuth", Tell: preAuthFlood(muchFrame), Needs: carries(muchFrame)},
+	{Name: "Section10_StoredFrame", Tell: section10Stored, Needs: carries(maxFrame + 1)},
+	{Name: "Section10_LiveFrame", Tell: section10Live, Needs: carries(maxLiveFrame + 1)},
+	{Name: "Section10_OnlyLiveMessagesMayBeLong", Tell: section10OnlyLive, Needs: carries(maxFrame + 1)},
+	{Name: "Section10_NoStoredMessageOfLiveSize", Tell: section10StoredLong, Needs: carries(maxLiveFrame)},
+	{Name: "Section10_LimitsAreSettings", Tell: section10Settings,
+		Own: &Settings{MessagesPerMinute: plenty, ConnectionsPerIP: plenty, MailboxCap: 3, MaxFrame: 4 << 10, MaxLiveFrame: 8 << 10}},
+	{Name: "Section10_QueueFull", Tell: section10QueueFull},
+	{Name: "Section10_MessagesPerConnection", Tell: section10Messages, Own: &Settings{ConnectionsPerIP: plenty}},
+	{Name: "Section10_ConnectionsPerIP", Tell: section10Connections, Own: &Settings{}},
+	{Name: "Section10_ConnectionsPerIPAreEachTheirOwn", Tell: section10OtherIP, Own: &Settings{}, Needs: addresses},
 }
 
 // paddedAuth is an Auth of an agent whose frame has exactly size bytes, thanks
@@ -59,25 +65,36 @@ func section10PreAuth(t *testing.T, r *relay) {
 	p.sendRaw(data)
 	p.wantAuthOk(h.ns)
 
-	for name, size := range map[string]int{"one more": maxFrame + 1, "live size": maxLiveFrame, "much": 4 << 20} {
-		t.Run(name, func(t *testing.T) {
-			r.skipLarger(t, size)
-			p := r.stranger(t)
-			// Not even a live message, which is allowed that size later.
-			f, err := proto.Marshal(r.liveParcel("flood").grown(size).to(h.agent.key))
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.sendRaw(f)
-			p.wantRefusal("payload_too_large")
-		})
-	}
+	t.Run("one more", func(t *testing.T) { h.refuseBeforeAuth(t, maxFrame+1) })
 	t.Run("good Auth, one more", func(t *testing.T) {
 		p := r.stranger(t)
 		p.sendRaw(paddedAuth(t, p, newIdentity(r, "agent"), maxFrame+1))
 		p.wantRefusal("payload_too_large")
 	})
 	p.wantNothing()
+}
+
+// Nothing longer either, and nobody else is touched.
+func preAuthFlood(size int) func(t *testing.T, r *relay) {
+	return func(t *testing.T, r *relay) {
+		h := r.home(t)
+		agent := h.dialAgent()
+		h.refuseBeforeAuth(t, size)
+		agent.wantNothing()
+	}
+}
+
+// refuseBeforeAuth sends a frame that is too long for a stranger.
+func (h *home) refuseBeforeAuth(t *testing.T, size int) {
+	t.Helper()
+	p := h.r.stranger(t)
+	// Not even a live message, which is allowed that size later.
+	f, err := proto.Marshal(h.r.liveParcel("flood").grown(size).to(h.agent.key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.sendRaw(f)
+	p.wantRefusal("payload_too_large")
 }
 
 // 64 KiB for a stored message, to the byte, straight and by way of the queue.
@@ -127,21 +144,25 @@ func section10OnlyLive(t *testing.T, r *relay) {
 	for name, frame := range map[string]*skaldpb.RelayFrame{
 		"PairingStart": framePairingStart(randomBytes(maxFrame), 300),
 		"Authorize":    frameAuthorize(randomBytes(maxFrame)),
-		"Message":      r.parcel("stored").grown(maxLiveFrame).to(randomBytes(32)),
 	} {
-		t.Run(name, func(t *testing.T) {
-			data, err := proto.Marshal(frame)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.skipLarger(t, len(data))
-			h := r.home(t)
-			agent := h.dialAgent()
-			agent.sendRaw(data)
-			agent.wantError("payload_too_large")
-			agent.wantStaysOrGoes()
-		})
+		t.Run(name, func(t *testing.T) { r.home(t).refuseTooLarge(t, frame) })
 	}
+}
+
+func section10StoredLong(t *testing.T, r *relay) {
+	r.home(t).refuseTooLarge(t, r.parcel("stored").grown(maxLiveFrame).to(randomBytes(32)))
+}
+
+func (h *home) refuseTooLarge(t *testing.T, frame *skaldpb.RelayFrame) {
+	t.Helper()
+	data, err := proto.Marshal(frame)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := h.dialAgent()
+	agent.sendRaw(data)
+	agent.wantError("payload_too_large")
+	agent.wantStaysOrGoes()
 }
 
 // The relay exposes the limits via config.

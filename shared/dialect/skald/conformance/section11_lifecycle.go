@@ -6,9 +6,9 @@ import (
 )
 
 var section11 = []story{
-	{name: "Section11_NamespaceSurvivesItsConnections", tell: section11Idle},
-	{name: "Section11_InactiveNamespaceIsDeleted", tell: section11Deleted,
-		own: &Settings{MessagesPerMinute: plenty, ConnectionsPerIP: plenty, NamespaceTTL: time.Second}},
+	{Name: "Section11_NamespaceSurvivesItsConnections", Tell: section11Idle},
+	{Name: "Section11_InactiveNamespaceIsDeleted", Tell: section11Deleted,
+		Own: &Settings{MessagesPerMinute: plenty, ConnectionsPerIP: plenty, NamespaceTTL: time.Second}},
 }
 
 // Agent disconnected, client connected, agent reconnected: resumed.

@@ -12,21 +12,21 @@ import (
 // text tells a secret is checked of every error that any peer gets
 // ([relay.faultOf]).
 var section12 = []story{
-	{name: "Section12_challenge_timeout", own: &Settings{ChallengeTimeout: 500 * time.Millisecond},
-		tell: func(t *testing.T, r *relay) { r.stranger(t).wantRefusal("challenge_timeout") }},
-	{name: "Section12_invalid_signature", tell: func(t *testing.T, r *relay) {
+	{Name: "Section12_challenge_timeout", Own: &Settings{ChallengeTimeout: 500 * time.Millisecond},
+		Tell: func(t *testing.T, r *relay) { r.stranger(t).wantRefusal("challenge_timeout") }},
+	{Name: "Section12_invalid_signature", Tell: func(t *testing.T, r *relay) {
 		p := r.stranger(t)
 		auth := newIdentity(r, "agent").authAgent()
 		auth.Signature = randomBytes(64)
 		p.send(frameAuth(auth))
 		p.wantRefusal("invalid_signature")
 	}},
-	{name: "Section12_unauthorized", tell: func(t *testing.T, r *relay) {
+	{Name: "Section12_unauthorized", Tell: func(t *testing.T, r *relay) {
 		h := r.home(t)
 		h.dialAgent()
 		h.newPhone().try().wantRefusal("unauthorized")
 	}},
-	{name: "Section12_not_found", tell: func(t *testing.T, r *relay) {
+	{Name: "Section12_not_found", Tell: func(t *testing.T, r *relay) {
 		h := r.home(t)
 		h.newPhone().try().wantRefusal("not_found")
 		agent := h.dialAgent()
@@ -34,13 +34,13 @@ var section12 = []story{
 		agent.wantError("not_found")
 		agent.wantNothing() // not fatal
 	}},
-	{name: "Section12_pairing_closed", tell: func(t *testing.T, r *relay) {
+	{Name: "Section12_pairing_closed", Tell: func(t *testing.T, r *relay) {
 		h := r.home(t)
 		h.dialAgent()
 		h.newPhone().dialPairing(h.newToken()).wantRefusal("pairing_closed")
 	}},
-	{name: "Section12_rate_limited", own: &Settings{MessagesPerMinute: 5, ConnectionsPerIP: plenty},
-		tell: func(t *testing.T, r *relay) {
+	{Name: "Section12_rate_limited", Own: &Settings{MessagesPerMinute: 5, ConnectionsPerIP: plenty},
+		Tell: func(t *testing.T, r *relay) {
 			agent := r.home(t).dialAgent()
 			for range 5 {
 				agent.wantNothing()
@@ -48,12 +48,12 @@ var section12 = []story{
 			_ = agent.post(framePresenceRequest())
 			agent.wantError("rate_limited")
 		}},
-	{name: "Section12_payload_too_large", needs: carries(maxFrame + 1), tell: func(t *testing.T, r *relay) {
+	{Name: "Section12_payload_too_large", Needs: carries(maxFrame + 1), Tell: func(t *testing.T, r *relay) {
 		p := r.stranger(t)
 		p.sendRaw(make([]byte, maxFrame+1))
 		p.wantRefusal("payload_too_large")
 	}},
-	{name: "Section12_queue_full", own: &Settings{MailboxCap: 1}, tell: func(t *testing.T, r *relay) {
+	{Name: "Section12_queue_full", Own: &Settings{MailboxCap: 1}, Tell: func(t *testing.T, r *relay) {
 		h := r.home(t)
 		agent := h.dialAgent()
 		ph := h.phone(agent)
@@ -64,7 +64,7 @@ var section12 = []story{
 		agent.wantNothing() // not fatal
 		ph.dialSeen(agent).wantMessage(h.agent, m)
 	}},
-	{name: "Section12_bad_request", tell: func(t *testing.T, r *relay) {
+	{Name: "Section12_bad_request", Tell: func(t *testing.T, r *relay) {
 		p := r.stranger(t)
 		p.send(frameAuth(&skaldpb.Auth{}))
 		p.wantRefusal("bad_request")

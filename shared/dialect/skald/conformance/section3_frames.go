@@ -11,10 +11,10 @@ import (
 )
 
 var section3 = []story{
-	{name: "Section3_MalformedAuthIsBadRequest", tell: section3Auth},
-	{name: "Section3_MalformedFramesAreBadRequest", tell: section3Frames},
-	{name: "Section3_BytesThatAreNoFrame", tell: section3Bytes},
-	{name: "Section3_ForeignFieldsDoNoHarm", tell: section3Unknown},
+	{Name: "Section3_MalformedAuthIsBadRequest", Tell: section3Auth},
+	{Name: "Section3_MalformedFramesAreBadRequest", Tell: section3Frames},
+	{Name: "Section3_BytesThatAreNoFrame", Tell: section3Bytes},
+	{Name: "Section3_ForeignFieldsDoNoHarm", Tell: section3Unknown},
 }
 
 // wrongLengths are variants of a field that is right: cut off, drawn out, absent.

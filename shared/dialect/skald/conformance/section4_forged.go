@@ -7,8 +7,8 @@ import (
 )
 
 var section4Forged = []story{
-	{name: "Section4_SmallOrderKeysAreRefused", tell: section4SmallOrder},
-	{name: "Section4_SignaturesAreCanonical", tell: section4Canonical},
+	{Name: "Section4_SmallOrderKeysAreRefused", Tell: section4SmallOrder},
+	{Name: "Section4_SignaturesAreCanonical", Tell: section4Canonical},
 }
 
 // Public keys of small order are refused, in each encoding and role, with

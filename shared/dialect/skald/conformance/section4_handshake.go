@@ -11,14 +11,14 @@ import (
 )
 
 var section4 = []story{
-	{name: "Section4_RelaySpeaksFirst", tell: section4First},
-	{name: "Section4_OnlyAuthBeforeAuthOk", tell: section4OnlyAuth},
-	{name: "Section4_ChallengeExpires", tell: section4Timeout,
-		own: &Settings{MessagesPerMinute: plenty, ConnectionsPerIP: plenty, ChallengeTimeout: time.Second}},
-	{name: "Section4_SignatureBelongsToThisChallenge", tell: section4OtherChallenge},
-	{name: "Section4_SignatureCoversTheDomain", tell: section4Domain},
-	{name: "Section4_SignatureComesBeforeEverythingElse", tell: section4SignatureFirst},
-	{name: "Section4_SecondAuth", tell: section4SecondAuth},
+	{Name: "Section4_RelaySpeaksFirst", Tell: section4First},
+	{Name: "Section4_OnlyAuthBeforeAuthOk", Tell: section4OnlyAuth},
+	{Name: "Section4_ChallengeExpires", Tell: section4Timeout,
+		Own: &Settings{MessagesPerMinute: plenty, ConnectionsPerIP: plenty, ChallengeTimeout: time.Second}},
+	{Name: "Section4_SignatureBelongsToThisChallenge", Tell: section4OtherChallenge},
+	{Name: "Section4_SignatureCoversTheDomain", Tell: section4Domain},
+	{Name: "Section4_SignatureComesBeforeEverythingElse", Tell: section4SignatureFirst},
+	{Name: "Section4_SecondAuth", Tell: section4SecondAuth},
 }
 
 // As soon as the WebSocket is open, the relay sends a Challenge: 32 bytes,

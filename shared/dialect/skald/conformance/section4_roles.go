@@ -10,19 +10,19 @@ import (
 const closeReplaced websocket.StatusCode = 4001
 
 var section4Roles = []story{
-	{name: "Section4_1_NamespaceIsMadeByTheAgent", tell: section41Namespace},
-	{name: "Section4_1_OneAgentConnection", tell: section41Replaced},
-	{name: "Section4_2_NoNamespace", tell: section42NoNamespace},
-	{name: "Section4_2_NoWindow", tell: section42NoWindow},
-	{name: "Section4_2_WrongToken", tell: section42WrongToken},
-	{name: "Section4_2_TokenOfAnotherNamespace", tell: section42OtherNamespace},
-	{name: "Section4_2_TokenIsConsumed", tell: section42Consumed},
-	{name: "Section4_2_PairedIsPending", tell: section42Pending},
-	{name: "Section4_2_PairingConnectionHasNoRights", tell: section42NoRights},
-	{name: "Section4_3_NoNamespace", tell: section43NoNamespace},
-	{name: "Section4_3_Unauthorized", tell: section43Unauthorized},
-	{name: "Section4_3_OneConnectionPerClient", tell: section43Replaced},
-	{name: "Section4_3_AgentNeedNotBeThere", tell: section43AgentAway},
+	{Name: "Section4_1_NamespaceIsMadeByTheAgent", Tell: section41Namespace},
+	{Name: "Section4_1_OneAgentConnection", Tell: section41Replaced},
+	{Name: "Section4_2_NoNamespace", Tell: section42NoNamespace},
+	{Name: "Section4_2_NoWindow", Tell: section42NoWindow},
+	{Name: "Section4_2_WrongToken", Tell: section42WrongToken},
+	{Name: "Section4_2_TokenOfAnotherNamespace", Tell: section42OtherNamespace},
+	{Name: "Section4_2_TokenIsConsumed", Tell: section42Consumed},
+	{Name: "Section4_2_PairedIsPending", Tell: section42Pending},
+	{Name: "Section4_2_PairingConnectionHasNoRights", Tell: section42NoRights},
+	{Name: "Section4_3_NoNamespace", Tell: section43NoNamespace},
+	{Name: "Section4_3_Unauthorized", Tell: section43Unauthorized},
+	{Name: "Section4_3_OneConnectionPerClient", Tell: section43Replaced},
+	{Name: "Section4_3_AgentNeedNotBeThere", Tell: section43AgentAway},
 }
 
 // The first Auth of an agent creates the namespace; its id is the hash of the

@@ -3,11 +3,11 @@ package conformance
 import "testing"
 
 var section6Live = []story{
-	{name: "Section6_4_LiveIsRoutedToWhoIsThere", tell: section64Routed},
-	{name: "Section6_4_LiveFailsForWhoIsNot", tell: section64Offline},
-	{name: "Section6_4_LiveIsNeverQueued", tell: section64NotQueued},
-	{name: "Section6_4_LiveIgnoresAFullQueue", tell: section64FullQueue},
-	{name: "Section6_5_PullAndNotification", tell: section65},
+	{Name: "Section6_4_LiveIsRoutedToWhoIsThere", Tell: section64Routed},
+	{Name: "Section6_4_LiveFailsForWhoIsNot", Tell: section64Offline},
+	{Name: "Section6_4_LiveIsNeverQueued", Tell: section64NotQueued},
+	{Name: "Section6_4_LiveIgnoresAFullQueue", Tell: section64FullQueue},
+	{Name: "Section6_5_PullAndNotification", Tell: section65},
 }
 
 func section64Routed(t *testing.T, r *relay) {

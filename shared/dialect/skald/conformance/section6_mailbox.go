@@ -6,15 +6,15 @@ import (
 )
 
 var section6Mailbox = []story{
-	{name: "Section6_3_StoredForClientInOrder", tell: section63Client},
-	{name: "Section6_3_StoredForAgentInOrder", tell: section63Agent},
-	{name: "Section6_3_OneQueueForAllSenders", tell: section63Senders},
-	{name: "Section6_3_DeliveredIsDeleted", tell: section63Deleted},
-	{name: "Section6_3_UnconfirmedComesAgain", tell: section63Unconfirmed, needs: delivery},
-	{name: "Section6_3_SleepingAndWaking", tell: section63Again},
-	{name: "Section6_3_QueueTTL", tell: section63TTL,
-		own: &Settings{MessagesPerMinute: plenty, ConnectionsPerIP: plenty, QueueTTL: time.Second}},
-	{name: "Section6_3_EachHasItsOwnQueue", tell: section63Own},
+	{Name: "Section6_3_StoredForClientInOrder", Tell: section63Client},
+	{Name: "Section6_3_StoredForAgentInOrder", Tell: section63Agent},
+	{Name: "Section6_3_OneQueueForAllSenders", Tell: section63Senders},
+	{Name: "Section6_3_DeliveredIsDeleted", Tell: section63Deleted},
+	{Name: "Section6_3_UnconfirmedComesAgain", Tell: section63Unconfirmed, Needs: delivery},
+	{Name: "Section6_3_SleepingAndWaking", Tell: section63Again},
+	{Name: "Section6_3_QueueTTL", Tell: section63TTL,
+		Own: &Settings{MessagesPerMinute: plenty, ConnectionsPerIP: plenty, QueueTTL: time.Second}},
+	{Name: "Section6_3_EachHasItsOwnQueue", Tell: section63Own},
 }
 
 func section63Client(t *testing.T, r *relay) {

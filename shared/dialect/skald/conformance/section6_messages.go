@@ -3,15 +3,15 @@ package conformance
 import "testing"
 
 var section6 = []story{
-	{name: "Section6_1_BetweenAgentAndClient", tell: section61Both},
-	{name: "Section6_1_BetweenClients", tell: section61Clients},
-	{name: "Section6_1_ToOneself", tell: section61Self},
-	{name: "Section6_1_UnknownRecipient", tell: section61Unknown},
-	{name: "Section6_1_PendingRecipient", tell: section61Pending},
-	{name: "Section6_1_OtherNamespace", tell: section61Foreign},
-	{name: "Section6_1_BytesAreBytes", tell: section61Bytes},
-	{name: "Section6_2_SenderIsWhoAuthenticated", tell: section62From},
-	{name: "Section6_2_OrderOfOneSender", tell: section62Order},
+	{Name: "Section6_1_BetweenAgentAndClient", Tell: section61Both},
+	{Name: "Section6_1_BetweenClients", Tell: section61Clients},
+	{Name: "Section6_1_ToOneself", Tell: section61Self},
+	{Name: "Section6_1_UnknownRecipient", Tell: section61Unknown},
+	{Name: "Section6_1_PendingRecipient", Tell: section61Pending},
+	{Name: "Section6_1_OtherNamespace", Tell: section61Foreign},
+	{Name: "Section6_1_BytesAreBytes", Tell: section61Bytes},
+	{Name: "Section6_2_SenderIsWhoAuthenticated", Tell: section62From},
+	{Name: "Section6_2_OrderOfOneSender", Tell: section62Order},
 }
 
 func section61Both(t *testing.T, r *relay) {

@@ -10,10 +10,10 @@ import (
 )
 
 var section6Push = []story{
-	{name: "Section6_3_PushForWhoIsAway", tell: section6PushAway, needs: pushes},
-	{name: "Section6_3_NoPushWithoutReason", tell: section6PushNone, needs: pushes},
-	{name: "Section6_3_PushOfALongMessageOnlyWakes", tell: section6PushWake, needs: pushes},
-	{name: "Section4_3_DeviceTokenIsUpdated", tell: section43Token, needs: pushes},
+	{Name: "Section6_3_PushForWhoIsAway", Tell: section6PushAway, Needs: pushes},
+	{Name: "Section6_3_NoPushWithoutReason", Tell: section6PushNone, Needs: pushes},
+	{Name: "Section6_3_PushOfALongMessageOnlyWakes", Tell: section6PushWake, Needs: pushes},
+	{Name: "Section4_3_DeviceTokenIsUpdated", Tell: section43Token, Needs: pushes},
 }
 
 // shown is what an app finds in a push, on either platform.

@@ -3,12 +3,12 @@ package conformance
 import "testing"
 
 var section7 = []story{
-	{name: "Section7_SnapshotIncludesTheRequester", tell: section7Snapshot},
-	{name: "Section7_ComingAndGoingIsToldToAllOthers", tell: section7Events},
-	{name: "Section7_BrokenConnectionIsGoing", tell: section7Broken},
-	{name: "Section7_OnlyWithinTheNamespace", tell: section7Scope},
-	{name: "Section7_AgentMayAsk", tell: section7Agent},
-	{name: "Section7_RefusedPeersAreNotPresent", tell: section7Refused},
+	{Name: "Section7_SnapshotIncludesTheRequester", Tell: section7Snapshot},
+	{Name: "Section7_ComingAndGoingIsToldToAllOthers", Tell: section7Events},
+	{Name: "Section7_BrokenConnectionIsGoing", Tell: section7Broken},
+	{Name: "Section7_OnlyWithinTheNamespace", Tell: section7Scope},
+	{Name: "Section7_AgentMayAsk", Tell: section7Agent},
+	{Name: "Section7_RefusedPeersAreNotPresent", Tell: section7Refused},
 }
 
 func section7Snapshot(t *testing.T, r *relay) {
@@ -63,7 +63,7 @@ func section7Broken(t *testing.T, r *relay) {
 		wire := r.proxy(t)
 		ph.dial(line{through: wire})
 		agent.wantOnline(ph.identity)
-		wire.cut()
+		wire.Cut()
 		agent.wantOffline(ph.identity)
 	}
 	agent.wantPresence(h.agent)

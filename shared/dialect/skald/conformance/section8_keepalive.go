@@ -10,8 +10,8 @@ var brisk = Settings{MessagesPerMinute: plenty, ConnectionsPerIP: plenty,
 	PingInterval: 200 * time.Millisecond, IdleTimeout: 1500 * time.Millisecond}
 
 var section8 = []story{
-	{name: "Section8_PingsAndIdleTimeout", tell: section8Idle, own: &brisk, needs: pings},
-	{name: "Section8_SilentNetworkIsNoticed", tell: section8Silent, own: &brisk, needs: pings},
+	{Name: "Section8_PingsAndIdleTimeout", Tell: section8Idle, Own: &brisk, Needs: pings},
+	{Name: "Section8_SilentNetworkIsNoticed", Tell: section8Silent, Own: &brisk, Needs: pings},
 }
 
 // Pings come of their own accord; who answers them stays although it says
@@ -46,7 +46,7 @@ func section8Silent(t *testing.T, r *relay) {
 	wire := r.proxy(t)
 	ph.dial(line{through: wire})
 	agent.wantOnline(ph.identity)
-	wire.freeze()
+	wire.Freeze()
 	agent.wantOffline(ph.identity)
 	agent.send(r.liveParcel("anybody there").to(ph.key))
 	agent.wantPeerOffline(ph.identity)

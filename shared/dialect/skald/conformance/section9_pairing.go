@@ -9,14 +9,14 @@ import (
 )
 
 var section9 = []story{
-	{name: "Section9_1_TTLIsClamped", tell: section91TTL},
-	{name: "Section9_1_NewTokenReplacesOld", tell: section91Replaced},
-	{name: "Section9_1_WindowOutlivesTheConnection", tell: section91Away},
-	{name: "Section9_2_StopClosesTheWindow", tell: section92Stop},
-	{name: "Section9_3_WindowExpires", tell: section93Expired},
-	{name: "Section9_3_ConsumedStaysConsumed", tell: section93Consumed},
-	{name: "Section9_4_ClientPairedTellsKeysAndPlatform", tell: section94},
-	{name: "Section9_WholeStory", tell: section9Whole},
+	{Name: "Section9_1_TTLIsClamped", Tell: section91TTL},
+	{Name: "Section9_1_NewTokenReplacesOld", Tell: section91Replaced},
+	{Name: "Section9_1_WindowOutlivesTheConnection", Tell: section91Away},
+	{Name: "Section9_2_StopClosesTheWindow", Tell: section92Stop},
+	{Name: "Section9_3_WindowExpires", Tell: section93Expired},
+	{Name: "Section9_3_ConsumedStaysConsumed", Tell: section93Consumed},
+	{Name: "Section9_4_ClientPairedTellsKeysAndPlatform", Tell: section94},
+	{Name: "Section9_WholeStory", Tell: section9Whole},
 }
 
 func section91TTL(t *testing.T, r *relay) {

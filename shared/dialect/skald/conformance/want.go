@@ -86,7 +86,7 @@ func (p *peer) wantClosed(codes ...websocket.StatusCode) {
 	if len(codes) > 0 && !slices.Contains(codes, farewell.Code) {
 		p.t.Fatalf("%s wants close code %v, gets %v %q", p.name, codes, farewell.Code, farewell.Reason)
 	}
-	if what := p.r.secrets.in([]byte(farewell.Reason)); what != "" {
+	if what := p.r.secrets.In([]byte(farewell.Reason)); what != "" {
 		p.t.Fatalf("%s: the close reason tells %s", p.name, what)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build race
 
-package agentknock
+package engine
 
 // The race detector makes a schedule about ten times slower.
 const slowdown = 10

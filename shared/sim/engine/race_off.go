@@ -1,5 +1,5 @@
 //go:build !race
 
-package agentknock
+package engine
 
 const slowdown = 1

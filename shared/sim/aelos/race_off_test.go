@@ -1,5 +1,0 @@
-//go:build !race
-
-package aelos
-
-const slowdown = 1

@@ -1,6 +1,0 @@
-//go:build race
-
-package aelos
-
-// The race detector makes a schedule about ten times slower.
-const slowdown = 10

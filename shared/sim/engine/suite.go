@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Suite is what the tests of a world have in common.
+type Suite struct {
+	World func(*Engine) World
+	// Dialect is the name that `make sim` knows the world by.
+	Dialect string
+	// Seeds is how many schedules a plain `go test` runs, Again how many of them twice.
+	Seeds, Again uint64
+	// Mutations have to be found within Budget schedules each.
+	Mutations []Mutation
+	Budget    uint64
+}
+
+func env(name string, otherwise uint64) uint64 {
+	n, err := strconv.ParseUint(os.Getenv(name), 10, 64)
+	if err != nil {
+		return otherwise
+	}
+	return n
+}
+
+// Simulate runs schedules and shows the first that fails. `make sim` says which in the
+// environment: SEED=n runs one and prints what happens in it, START and SEEDS run
+// many, and SURVEY=1 goes on after a failure and lists them by their property.
+func (s Suite) Simulate(t *testing.T) {
+	o := Options{World: s.World, Start: env("START", 1), Seeds: env("SEEDS", s.Seeds/slowdown)}
+	if seed := env("SEED", 0); seed != 0 {
+		lines, f := Replay(t, seed, o)
+		t.Logf("seed %d\n%s", seed, strings.Join(lines, "\n"))
+		if f != nil {
+			t.Fatal(f)
+		}
+		return
+	}
+	o.All = os.Getenv("SURVEY") != ""
+	began := time.Now()
+	rep := Run(t, o)
+	took := time.Since(began)
+	t.Logf("%d schedules in %v (%.0f a second): %+v", rep.Schedules, took.Round(time.Millisecond),
+		float64(rep.Schedules)/took.Seconds(), rep.Counts)
+	if o.All {
+		survey(t, rep)
+	}
+	if f := rep.Failure; f != nil {
+		t.Fatalf("%s\n%v\nReplay it with: make sim DIALECT=%s SEED=%d", strings.Join(f.Trace, "\n"), f, s.Dialect, f.Seed)
+	}
+}
+
+// survey lists failures by their property, the first few of each.
+func survey(t *testing.T, rep Report) {
+	t.Helper()
+	by := map[string]int{}
+	for _, f := range rep.Failures {
+		if by[f.Property]++; by[f.Property] <= 6 {
+			t.Log(f)
+		}
+	}
+	t.Logf("%d failures: %v", len(rep.Failures), by)
+}
+
+// Repeat shows that a seed is a schedule: it runs in the same way again.
+func (s Suite) Repeat(t *testing.T) {
+	o := Options{World: s.World}
+	for seed := uint64(1); seed <= s.Again/slowdown; seed++ {
+		first, counts := Fingerprint(t, seed, o, false)
+		again, countsAgain := Fingerprint(t, seed, o, true)
+		if first != again || counts != countsAgain {
+			t.Errorf("seed %d: runs differ: %x %+v, then %x %+v", seed, first, counts, again, countsAgain)
+		}
+	}
+}
+
+// Find shows that each mutation is found.
+func (s Suite) Find(t *testing.T) {
+	for _, m := range s.Mutations {
+		t.Run(m.Name, func(t *testing.T) {
+			began := time.Now()
+			rep := Run(t, Options{World: s.World, Start: 1, Seeds: s.Budget, Mutation: &m})
+			if rep.Failure == nil {
+				t.Fatalf("not found in %d schedules: %s", rep.Schedules, m.What)
+			}
+			t.Logf("%4d schedules, %v: %v", rep.Schedules, time.Since(began).Round(time.Millisecond), rep.Failure)
+		})
+	}
+}
