@@ -62,6 +62,7 @@ func (c *conn) pingLocked() {
 	var payload [8]byte
 	binary.BigEndian.PutUint64(payload[:], m.seq)
 	c.appendLocked(ws.OpPing, payload[:])
+	c.lastPing = m.seq
 }
 
 // pong confirms what was sent before the ping that it answers. A pong that
@@ -86,6 +87,11 @@ func (c *conn) answered(payload []byte) []uint64 {
 	seq := binary.BigEndian.Uint64(payload)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if seq != 0 && seq == c.heldPing && c.ending {
+		// It has all been read, whether or not the write goroutine has come to say that
+		// it is written. Who is confirmed may post as much again.
+		c.writtenLocked()
+	}
 	m := &c.marks
 	for i, p := range m.unanswered {
 		if p.seq != seq {

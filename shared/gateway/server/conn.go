@@ -56,7 +56,11 @@ type conn struct {
 	peerDone bool          // the peer's close frame has come
 	out      *block        // whole frames that wait for the write goroutine
 	answer   int           // bytes of the HTTP answer at the start of out
-	queued   int           // bytes in out and in the hands of the write goroutine
+	queued   int           // bytes in out and held
+	held     int           // bytes in the hands of the write goroutine, until it or a pong says that they are written
+	lastPing uint64        // the ping that out ends with, 0 for none
+	heldPing uint64        // the ping that what is held ends with, 0 for none
+	ending   bool          // the last chunk of what is held is being written
 	drained  chan struct{} // closed when the write goroutine ends, if someone waits
 	cutTimer *time.Timer   // runs while closing
 	// closeWait bounds the flush before a close frame, and the wait for an answer

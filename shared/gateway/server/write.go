@@ -85,6 +85,7 @@ func (c *conn) appendLocked(op ws.OpCode, payload []byte) {
 	size := frameSize(len(payload))
 	c.out = c.out.withRoom(size)
 	c.out.b = appendFrame(c.out.b, op, payload)
+	c.lastPing = 0
 	c.addQueuedLocked(size)
 }
 
@@ -101,6 +102,7 @@ func (c *conn) dropLocked(keep int) {
 	}
 	c.addQueuedLocked(keep - len(c.out.b))
 	c.out.b = c.out.b[:keep]
+	c.lastPing = 0
 	if keep == 0 {
 		c.out.release()
 		c.out = nil
@@ -128,7 +130,16 @@ func (c *conn) takeLocked() (b *block, final bool) {
 		c.pingLocked()
 	}
 	b, c.out, c.answer = c.out, nil, 0
+	if b != nil {
+		c.held, c.heldPing, c.lastPing = len(b.b), c.lastPing, 0
+	}
 	return b, c.state() == stateClosing
+}
+
+// writtenLocked says that all of what is held has been written.
+func (c *conn) writtenLocked() {
+	c.addQueuedLocked(-c.held)
+	c.held, c.heldPing, c.ending = 0, 0, false
 }
 
 // write is the write goroutine: it takes what waits, writes it, and ends when
@@ -143,10 +154,9 @@ func (c *conn) write() {
 		}
 		c.mu.Unlock()
 		err := c.writeAll(b.b)
-		n := len(b.b)
 		b.release()
 		c.mu.Lock()
-		c.addQueuedLocked(-n)
+		c.writtenLocked()
 		switch {
 		case err != nil:
 			c.writeFailedLocked(err)
@@ -166,6 +176,11 @@ func (c *conn) write() {
 func (c *conn) writeAll(b []byte) error {
 	for len(b) > 0 {
 		n := min(len(b), writeChunk)
+		if n == len(b) {
+			c.mu.Lock()
+			c.ending = true
+			c.mu.Unlock()
+		}
 		if err := c.writeOnce(b[:n]); err != nil {
 			return err
 		}
