@@ -61,12 +61,21 @@ func (r *knockRun) openDevice(at *peer.Relay, i int) error {
 		return err
 	}
 	r.devices[i] = a
-	desk := a.device.Start(ctx, peer.DeskOptions{OnMessage: func(peer.Incoming) {}})
+	desk := a.device.Start(ctx, peer.DeskOptions{OnMessage: func(peer.Incoming) {}, Impatient: true})
 	defer desk.Stop()
+	pairing, lost := context.WithCancelCause(ctx)
+	defer lost(nil)
+	go func() {
+		select {
+		case <-desk.Done(): // its clients would wait for it in vain
+			lost(desk.Err())
+		case <-pairing.Done():
+		}
+	}()
 	for j := i * knockClients; j < min((i+1)*knockClients, len(r.knockers)); j++ {
 		k := &knocker{run: r, client: peer.NewClient(at, address, time.Now()), open: make(map[string]*knock)}
 		k.client.DeviceID = a.device.ID
-		if err := r.pairKnocker(ctx, desk, k); err != nil {
+		if err := r.pairKnocker(pairing, desk, k); err != nil {
 			return err
 		}
 		r.knockers[j] = k
@@ -77,7 +86,7 @@ func (r *knockRun) openDevice(at *peer.Relay, i int) error {
 
 // pairKnocker goes through an initial pairing.
 func (r *knockRun) pairKnocker(ctx context.Context, desk *peer.Desk, k *knocker) error {
-	session := k.client.Start(ctx, peer.SessionOptions{Pairing: true})
+	session := k.client.Start(ctx, peer.SessionOptions{Pairing: true, Impatient: true})
 	defer session.Stop()
 	x := session.Begin(k.client.ID, r.payload)
 	if err := x.Delivered(ctx); err != nil {

@@ -244,6 +244,11 @@ func TestRunFailsWithTheRelay(t *testing.T) {
 		{"stored", func(l *standalone.Limits) { l.Relay.MailboxCap = 5 }, "queue_full"},
 		{"exchanges", func(l *standalone.Limits) { l.Agentknock.ClientExchangesPerMinute = 1 }, "RATE_LIMITED"},
 		{"exchanges", func(l *standalone.Limits) { l.Relay.ConnectionsPerIP = 9 }, "429"},
+		// One for each that may be the first to be refused: a call, a device, a client.
+		{"exchanges", func(l *standalone.Limits) { l.Relay.ConnectionsPerIP = 1 }, "429"},
+		{"exchanges", func(l *standalone.Limits) { l.Relay.ConnectionsPerIP = 2 }, "429"},
+		{"exchanges", func(l *standalone.Limits) { l.Relay.ConnectionsPerIP = 3 }, "429"},
+		{"exchanges", func(l *standalone.Limits) { l.Relay.ConnectionsPerIP = 4 }, "429"},
 		{"aelos-small", func(l *standalone.Limits) { l.Aelos.MaxViewers = 2 }, "limit"},
 		{"aelos-large", func(l *standalone.Limits) { l.Aelos.MaxFrame = 20 << 10 }, "limit"},
 		{"aelos-fleet", func(l *standalone.Limits) { l.Relay.ConnectionsPerIP = 9 }, "429"},

@@ -25,6 +25,8 @@ type DeskOptions struct {
 	OnMessage func(Incoming)
 	// Pause is how long it waits before it dials again; default 50 ms.
 	Pause time.Duration
+	// Impatient ends the work when the relay refuses a connection, also for now only.
+	Impatient bool
 }
 
 // Desk is a device at work: what it has taken it remembers over any number of
@@ -64,7 +66,7 @@ type change struct {
 // Start lets the device work until Stop.
 func (d *Device) Start(ctx context.Context, o DeskOptions) *Desk {
 	k := &Desk{device: d, o: o, taken: make(map[identity]bool), states: make(map[string]string)}
-	k.pause = o.Pause
+	k.pause, k.impatient = o.Pause, o.Impatient
 	k.dial = func(ctx context.Context) (*Conn, error) { return d.Dial(ctx, Options{}) }
 	k.opened, k.take = k.recover, k.hear
 	k.start(ctx)

@@ -22,6 +22,8 @@ type keeper struct {
 	take func(*Conn, Frame)
 	// pause is how long to wait before dialling again.
 	pause time.Duration
+	// impatient ends the work when the relay refuses a connection, whatever the reason.
+	impatient bool
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -63,7 +65,7 @@ func (k *keeper) keep(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Canceled
-		case errors.As(err, &no) && no.Final(), errors.As(err, &fault), slices.Contains(deliberate, CodeOf(err)):
+		case errors.As(err, &no) && (no.Final() || k.impatient), errors.As(err, &fault), slices.Contains(deliberate, CodeOf(err)):
 			return err
 		case no != nil:
 			k.retryAfter(no.RetryAfter)
@@ -149,7 +151,7 @@ func (k *keeper) until(ctx context.Context, what string, ok func() (bool, error)
 			}
 			return fmt.Errorf("%s did not come: %w", what, k.Err())
 		case <-ctx.Done():
-			return fmt.Errorf("%s did not come: %w", what, ctx.Err())
+			return fmt.Errorf("%s did not come: %w", what, context.Cause(ctx))
 		}
 	}
 }

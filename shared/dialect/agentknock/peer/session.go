@@ -24,6 +24,8 @@ type SessionOptions struct {
 	Pairing bool
 	// Pause is how long it waits before it dials again; default 50 ms.
 	Pause time.Duration
+	// Impatient ends the work when the relay refuses a connection, also for now only.
+	Impatient bool
 }
 
 // Session is a client at work: it carries exchanges over as many connections as it
@@ -40,7 +42,7 @@ type Session struct {
 // Start lets the client work until Stop.
 func (c *Client) Start(ctx context.Context, o SessionOptions) *Session {
 	s := &Session{client: c, exchanges: make(map[string]*Exchange)}
-	s.pause = o.Pause
+	s.pause, s.impatient = o.Pause, o.Impatient
 	s.dial = func(ctx context.Context) (*Conn, error) {
 		if o.Pairing {
 			return c.DialPairing(ctx, Options{})
