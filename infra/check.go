@@ -74,8 +74,8 @@ func (s *settings) checkBinaryFront(c *complaints) {
 	if s.aelosSecretARN == "" && (s.aelosPath != "" || s.aelosController != "") {
 		c.add("blindpost:aelos-path and blindpost:aelos-controller are of no use without blindpost:aelos-secret-arn")
 	}
-	if s.aelosSecretARN != "" && s.allFronts() == nil {
-		c.add("blindpost:aelos-secret-arn needs blindpost:binary-front or blindpost:fronts: Aelos has binary frames, which API Gateway refuses")
+	if s.aelosSecretARN != "" && s.allFronts() == nil && !s.edge {
+		c.add("blindpost:aelos-secret-arn needs blindpost:binary-front or blindpost:fronts, for Aelos has binary frames, which API Gateway refuses; or blindpost:edge, for peers that send base64 text")
 	}
 	if !s.binaryFront {
 		if s.binaryDomain != "" || s.binaryCertificateARN != "" {

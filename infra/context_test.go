@@ -62,7 +62,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"alarms", map[string]any{"blindpost:alarms": true}, "is none of none, few, all"},
 		{"zone without domain", map[string]any{"blindpost:hosted-zone-id": "Z1", "blindpost:hosted-zone-name": "example.org"}, "of no use without blindpost:domain"},
 		{"front without TLS", map[string]any{"blindpost:fronts": "http://frames.example.org"}, "blindpost:fronts: "},
-		{"Aelos by API Gateway", map[string]any{"blindpost:aelos-secret-arn": aelosSecret}, "binary frames, which API Gateway refuses"},
+		{"Aelos by API Gateway", map[string]any{"blindpost:aelos-secret-arn": aelosSecret}, "binary frames, which API Gateway refuses; or blindpost:edge"},
 		{"secret in clear", map[string]any{"blindpost:aelos-secret-arn": "swordfish"}, "is no ARN of a secret"},
 		{"path of Aelos alone", map[string]any{"blindpost:aelos-path": "/boats"}, "are of no use without blindpost:aelos-secret-arn"},
 		{"claim without value", map[string]any{"blindpost:aelos-secret-arn": aelosSecret, "blindpost:fronts": "https://frames.example.org", "blindpost:aelos-controller": "scope"}, "blindpost:aelos-controller: "},

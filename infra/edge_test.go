@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,6 +26,20 @@ func behaviors(t *testing.T, tm *template) (map[string]resource, map[string]reso
 		origins[r.at("Id")] = r
 	}
 	return paths, origins
+}
+
+// Without a binary front the paths of Aelos lead to API Gateway like all others.
+func TestAelosAtTheEdge(t *testing.T) {
+	tm := synth(t, "boats", fronts["boats"]).template
+	paths, _ := behaviors(t, tm)
+	for pattern := range paths {
+		if strings.Contains(pattern, "aelos") {
+			t.Errorf("there is a way of its own for %s", pattern)
+		}
+	}
+	if role := allowed(t, tm.get(t, "MessageRole", "AWS::IAM::Role")); !slices.Contains(role, "secretsmanager:GetSecretValue "+aelosSecret) {
+		t.Errorf("functions/message may not read the secret: %v", role)
+	}
 }
 
 const (

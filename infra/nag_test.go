@@ -27,6 +27,7 @@ var fronts = map[string]map[string]any{
 		"blindpost:hosted-zone-id": "Z0123456789", "blindpost:hosted-zone-name": "example.org",
 	},
 	"elsewhere": {"blindpost:fronts": "https://frames.example.org", "blindpost:aelos-secret-arn": aelosSecret},
+	"boats":     {"blindpost:edge": true, "blindpost:aelos-secret-arn": aelosSecret},
 	"restored":  {"blindpost:table-name": "Blindpost-Restored"},
 	"small":     {"blindpost:alarms": "none", "blindpost:dashboard": "false", "blindpost:access-log": "false"},
 }

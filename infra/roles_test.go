@@ -58,7 +58,7 @@ func lineList(s string) []string { return strings.Split(strings.TrimSuffix(s, "|
 func TestEveryPermission(t *testing.T) {
 	plain := map[string]string{
 		"ConnectRole":    ownLog("Connect") + both + wholeItem + closing,
-		"MessageRole":    ownLog("Message") + both + wholeItem + posting + reading("Ingress"),
+		"MessageRole":    ownLog("Message") + both + wholeItem + posting + asking + reading("Ingress"),
 		"DisconnectRole": ownLog("Disconnect") + "sqs:SendMessage ${Ingress.Arn}",
 		"SweeperRole":    ownLog("Sweeper") + both + wholeItem + posting + asking + reading("Jobs"),
 		"FrameRole":      "sqs:SendMessage ${Ingress.Arn}",
@@ -70,7 +70,7 @@ func TestEveryPermission(t *testing.T) {
 	}
 	const reads = "secretsmanager:GetSecretValue "
 	full["ConnectRole"] += reads + "${OriginSecret}|" + reads + "${FrontSecret}"
-	full["MessageRole"] += asking + reads + aelosSecret + "|" + reads + "${FrontSecret}"
+	full["MessageRole"] += reads + aelosSecret + "|" + reads + "${FrontSecret}"
 	full["SweeperRole"] += reads + "${FrontSecret}|"
 	full["BinaryRole"] = "lambda:InvokeFunction ${Connect.Arn}|lambda:InvokeFunction ${Message.Arn}|lambda:InvokeFunction ${Disconnect.Arn}|secretsmanager:GetSecretValue ${FrontSecret}"
 	full["BinaryStartRole"] = "logs:CreateLogStream ${BinaryLog.Arn}|logs:PutLogEvents ${BinaryLog.Arn}|ecr:GetAuthorizationToken *"

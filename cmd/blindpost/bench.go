@@ -58,8 +58,7 @@ func parseBench(args []string, out io.Writer) (benchSettings, error) {
 		}
 	})
 	s.cfg.Only = only
-	s.cfg.MessageBytes, s.cfg.Burst, s.cfg.Senders = d.MessageBytes, d.Burst, d.Senders
-	s.cfg.Askers = d.Askers
+	s.cfg.MessageBytes, s.cfg.Burst, s.cfg.Senders, s.cfg.Askers = d.MessageBytes, d.Burst, d.Senders, d.Askers
 	return s, s.cfg.Check()
 }
 

@@ -45,18 +45,18 @@ func noFlags(e env, command string, err error) int {
 
 // helpFlags prints the flags of a command by their names.
 func helpFlags(w io.Writer, f *flag.FlagSet) {
-	f.VisitAll(func(fl *flag.Flag) { helpFlag(w, fl) })
+	f.VisitAll(func(fl *flag.Flag) { helpFlag(w, fl, "false") })
 }
 
-// helpFlag prints one flag.
-func helpFlag(w io.Writer, fl *flag.Flag) {
+// helpFlag prints one flag, with its default unless that goes without saying.
+func helpFlag(w io.Writer, fl *flag.Flag, unsaid string) {
 	placeholder, usage := flag.UnquoteUsage(fl)
 	fmt.Fprintf(w, "  --%s", fl.Name)
 	if placeholder != "" {
 		fmt.Fprintf(w, " %s", strings.ToUpper(placeholder))
 	}
 	fmt.Fprintf(w, "\n      %s", usage)
-	if fl.DefValue != "" && fl.DefValue != "false" {
+	if fl.DefValue != "" && fl.DefValue != unsaid {
 		fmt.Fprintf(w, " (default %s)", fl.DefValue)
 	}
 	fmt.Fprintln(w)

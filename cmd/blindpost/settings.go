@@ -255,7 +255,7 @@ func (f *settingsFlags) help(out io.Writer) {
 	for _, g := range f.groups {
 		fmt.Fprintf(out, "\n%s\n", g.title)
 		for _, name := range g.names {
-			helpFlag(out, f.Lookup(name))
+			helpFlag(out, f.Lookup(name), "")
 		}
 	}
 }

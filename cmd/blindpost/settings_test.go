@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -357,7 +358,7 @@ func TestHelpNamesEverySettingWithItsDefault(t *testing.T) {
 	help := out.String()
 	d := defaultSettings()
 	d.flags(new(string)).VisitAll(func(f *flag.Flag) {
-		if !strings.Contains(help, "  --"+f.Name+" ") {
+		if !regexp.MustCompile(`(?m)^  --` + f.Name + `( |$)`).MatchString(help) {
 			t.Errorf("help lacks %s", f.Name)
 		}
 	})

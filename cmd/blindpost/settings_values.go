@@ -5,11 +5,12 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/netip"
 	"strconv"
 	"strings"
 	"time"
+
+	"blindpost/shared/forms"
 )
 
 // The flag.Values of the settings. They print themselves in the form in which
@@ -52,52 +53,29 @@ func (v *boolValue) Set(s string) error {
 	return nil
 }
 
+// read sets a value from its written form; an error leaves it as it is.
+func read[T any](v *T, form func(string) (T, error), s string) error {
+	got, err := form(s)
+	if err != nil {
+		return err
+	}
+	*v = got
+	return nil
+}
+
 // countValue is a whole number that is not negative.
 type countValue int64
 
 func (v *countValue) String() string { return strconv.FormatInt(int64(*v), 10) }
 
-func (v *countValue) Set(s string) error {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n < 0 {
-		return errors.New("it must be a whole number, 0 or more")
-	}
-	*v = countValue(n)
-	return nil
-}
+func (v *countValue) Set(s string) error { return read((*int64)(v), forms.Count, s) }
 
 // sizeValue is a number of bytes: 65536, 64KiB, 4MiB.
 type sizeValue int64
 
-var sizeUnits = []struct {
-	suffix string
-	bits   uint
-}{{"KiB", 10}, {"MiB", 20}, {"GiB", 30}}
+func (v *sizeValue) String() string { return forms.FormatSize(int64(*v)) }
 
-func (v *sizeValue) String() string {
-	n := int64(*v)
-	for i := len(sizeUnits) - 1; i >= 0; i-- {
-		if u := sizeUnits[i]; n != 0 && n%(1<<u.bits) == 0 {
-			return strconv.FormatInt(n>>u.bits, 10) + u.suffix
-		}
-	}
-	return strconv.FormatInt(n, 10)
-}
-
-func (v *sizeValue) Set(s string) error {
-	digits, bits := s, uint(0)
-	for _, u := range sizeUnits {
-		if d, ok := strings.CutSuffix(s, u.suffix); ok {
-			digits, bits = d, u.bits
-		}
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
-	if err != nil || n < 0 || n<<bits>>bits != n {
-		return errors.New("it must be a number of bytes, such as 65536, 64KiB or 4MiB")
-	}
-	*v = sizeValue(n << bits)
-	return nil
-}
+func (v *sizeValue) Set(s string) error { return read((*int64)(v), forms.Size, s) }
 
 // durationValue is a time with its unit: 30s, 168h, 7d.
 type durationValue time.Duration
@@ -113,50 +91,13 @@ func (v *durationValue) String() string {
 	return s
 }
 
-func (v *durationValue) Set(s string) error {
-	d, err := parseDuration(s)
-	if err != nil || d < 0 {
-		return errors.New("it must be a time with its unit, such as 500ms, 30s, 168h or 7d")
-	}
-	*v = durationValue(d)
-	return nil
-}
-
-// parseDuration is time.ParseDuration with days, of 24 hours, in front.
-func parseDuration(s string) (time.Duration, error) {
-	days, rest, found := strings.Cut(s, "d")
-	if !found {
-		return time.ParseDuration(s)
-	}
-	const most = uint64(math.MaxInt64 / (24 * time.Hour))
-	n, err := strconv.ParseUint(days, 10, 32)
-	if err != nil || n > most {
-		return 0, errors.New("it is no number of days")
-	}
-	d := time.Duration(n) * 24 * time.Hour
-	if rest == "" {
-		return d, nil
-	}
-	more, err := time.ParseDuration(rest)
-	if err != nil || more < 0 || d > math.MaxInt64-more {
-		return 0, errors.New("it is no time after a number of days")
-	}
-	return d + more, nil
-}
+func (v *durationValue) Set(s string) error { return read((*time.Duration)(v), forms.Duration, s) }
 
 type levelValue slog.Level
 
 func (v *levelValue) String() string { return strings.ToLower(slog.Level(*v).String()) }
 
-func (v *levelValue) Set(s string) error {
-	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
-	l, ok := levels[strings.ToLower(s)]
-	if !ok {
-		return errors.New("it must be debug, info, warn or error")
-	}
-	*v = levelValue(l)
-	return nil
-}
+func (v *levelValue) Set(s string) error { return read((*slog.Level)(v), forms.Level, s) }
 
 // listValue is a list; commas separate, and giving it again adds to it.
 type listValue []string

@@ -42,6 +42,7 @@ func TestConformanceAelos(t *testing.T) {
 		c := aelosconformance.Target{
 			URL: "wss://" + f.address + aelos.Path, TLS: f.tls(), Secret: []byte(aelosSecret),
 			Pings: true, CloseCodes: true, Droppable: true,
+			Lacks: []string{"Vanish_AnEndThatIsNeverTold", "Kill_EverybodyComesBack"},
 			// Handlers of one boat run in several processes.
 			RepeatsStatus: true,
 			Log:           f.log.bytes,
@@ -61,6 +62,7 @@ func TestConformanceAgentknock(t *testing.T) {
 		c := agentknock.Target{
 			URL: "wss://" + f.address, TLS: f.tls(),
 			CloseCodes: true, RefusalBodies: true, BinaryFrames: true, KnowsMethods: true, Processes: true,
+			Lacks: []string{"DeviceCredentials_OnlyAHashIsStored"}, // there are no files
 			Pushes: func() (all []agentknock.Push) {
 				for _, p := range f.Pushes() {
 					all = append(all, agentknock.Push{Token: p.Token, Android: p.Android, Payload: p.Payload})

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"blindpost/shared/dialect/agentknock/peer"
@@ -107,22 +106,26 @@ func (r *knockRun) pairKnocker(ctx context.Context, desk *peer.Desk, k *knocker)
 
 // connect opens the connections that are measured.
 func (r *knockRun) connect(ctx context.Context, a *answerer, clients []*knocker) (err error) {
-	caught := make(chan struct{})
-	var ready atomic.Bool
+	dialled, caught := make(chan struct{}), make(chan struct{})
+	ready := false // the reader's
 	a.conn, err = a.device.Dial(ctx, peer.Options{OnFrame: func(f peer.Frame) {
-		switch {
-		case ready.Load():
+		if ready {
 			a.hear(f)
-		case f.Type == peer.CaughtUp:
-			ready.Store(true)
+			return
+		}
+		<-dialled // the first frames may be here before a.conn is
+		switch f.Type {
+		case peer.CaughtUp:
+			ready = true
 			close(caught)
-		case f.Type == peer.Message: // the completion of a pairing
+		case peer.Message: // the completion of a pairing
 			_ = a.conn.Send(ctx, peer.Frame{Type: peer.Ack, ClientID: f.ClientID, RequestID: f.RequestID, Kind: f.Kind})
 		}
 	}})
 	if err != nil {
 		return err
 	}
+	close(dialled)
 	r.watch("answering device", a.conn)
 	select {
 	case <-caught:

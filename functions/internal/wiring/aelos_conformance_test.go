@@ -36,6 +36,14 @@ func runAelos(t *testing.T, binary bool) {
 			TLS:    h.Client().Transport.(*http.Transport).TLSClientConfig.Clone(),
 			Secret: []byte(aelosSecret),
 			Base64: !binary,
+			Lacks: []string{
+				// Nobody pings.
+				"Section2_LivenessSweep", "Vanish_AViewerWithoutAFIN", "Vanish_ABoatWithoutAFIN", "Vanish_TheLastViewerFreesItsPlace",
+				// It loses no snapshot.
+				"Section4_SlowViewerLosesSnapshots", "Section4_SlowBoatLosesNoCommandInSilence",
+				// There is nothing to restart.
+				"Restart_EverybodyComesBack", "Kill_EverybodyComesBack",
+			},
 			// The clean-up of one connection and the admission of the next run in
 			// different processes.
 			RepeatsStatus: true,

@@ -57,6 +57,7 @@ type Suite[T, S, R any] struct {
 // stopped. open starts a relay with empty data and stops it with t.Cleanup.
 func (s Suite[T, S, R]) Run(t *testing.T, open func(t *testing.T, settings S) T) {
 	t.Helper()
+	noSkip(t)
 	target := open(t, s.Shared)
 	shared := s.Enter(t, target)
 	chosen, left, err := choose(s.Stories, target, s.Omits(target))
@@ -71,11 +72,7 @@ func (s Suite[T, S, R]) Run(t *testing.T, open func(t *testing.T, settings S) T)
 			if !story.Alone {
 				t.Parallel()
 			}
-			t.Cleanup(func() {
-				if t.Skipped() {
-					t.Error("a story skips itself: what it needs has to be declared")
-				}
-			})
+			noSkip(t)
 			r := shared
 			if story.Own != nil {
 				r = s.Enter(t, open(t, *story.Own))
@@ -83,6 +80,15 @@ func (s Suite[T, S, R]) Run(t *testing.T, open func(t *testing.T, settings S) T)
 			story.Tell(t, r)
 		})
 	}
+}
+
+// noSkip makes a test that skips itself fail.
+func noSkip(t *testing.T) {
+	t.Cleanup(func() {
+		if t.Skipped() {
+			t.Error("a story skips itself: what it needs has to be declared")
+		}
+	})
 }
 
 // choose returns the stories that run and says what is left out, or in what the

@@ -4,8 +4,8 @@
 //   - While nothing is wrong, it carries all bytes in both directions, in order. Who
 //     says goodbye in one direction (a FIN) may still be told the rest of the other.
 //   - Frozen, it is a phone in a tunnel: neither end is told, nothing is closed, and
-//     nothing arrives but what was being handed on at that moment. It does not read
-//     either, so that a sender's window fills up as it would in a real network. A
+//     nothing arrives but what was being handed on at that moment. It soon reads no
+//     more either, so that a sender's window fills up as it would in a real network. A
 //     connection that is made in that time is frozen from the start.
 //   - Thawed, what was under way arrives.
 //   - Cut, all its connections break with a reset, which both ends notice, also when
@@ -145,7 +145,7 @@ func (x *Proxy) adopt(l *link) {
 // pipe carries one direction of a link.
 func (x *Proxy) pipe(l *link, to, from *net.TCPConn, frozen *bool) {
 	buf := make([]byte, chunk)
-	for x.awaitThaw(l, frozen) {
+	for {
 		n, err := from.Read(buf)
 		if !x.awaitThaw(l, frozen) {
 			return

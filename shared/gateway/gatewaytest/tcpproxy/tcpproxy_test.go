@@ -255,13 +255,26 @@ func TestNobodyThere(t *testing.T) {
 func TestNothingIsLeft(t *testing.T) {
 	var x *Proxy
 	var p pair
-	t.Run("user", func(t *testing.T) {
+	t.Run("goodbye", func(t *testing.T) {
 		var connect func() pair
 		x, connect = network(t)
 		for range 3 {
 			done := connect()
 			_, _ = done.peer.Close(), done.server.Close()
 		}
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		late := time.AfterFunc(patience, x.woken.Broadcast)
+		for began := time.Now(); len(x.open) > 0; x.woken.Wait() {
+			if time.Since(began) >= patience {
+				t.Fatalf("%d connections of nobody are open", len(x.open))
+			}
+		}
+		late.Stop()
+	})
+	t.Run("end", func(t *testing.T) {
+		var connect func() pair
+		x, connect = network(t)
 		p = connect()
 		x.Freeze()
 		write(t, p.peer, "never read")

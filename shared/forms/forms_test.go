@@ -1,4 +1,4 @@
-package main
+package forms
 
 import (
 	"testing"
@@ -29,16 +29,15 @@ func TestDurations(t *testing.T) {
 		{"", -1},            //
 		{"4294967296d", -1}, //
 	} {
-		var v durationValue
-		err := v.Set(c.text)
+		got, err := Duration(c.text)
 		if c.want < 0 {
 			if err == nil {
-				t.Errorf("%q is taken for %v", c.text, time.Duration(v))
+				t.Errorf("%q is taken for %v", c.text, got)
 			}
 			continue
 		}
-		if err != nil || time.Duration(v) != c.want {
-			t.Errorf("%q: got %v, %v, want %v", c.text, time.Duration(v), err, c.want)
+		if err != nil || got != c.want {
+			t.Errorf("%q: got %v, %v, want %v", c.text, got, err, c.want)
 		}
 	}
 }
