@@ -47,7 +47,7 @@ func (r *Relay) awaitTurn(ctx context.Context, c *Conn) error {
 			r.log.WarnContext(ctx, "a replaced connection does not end", "conn", c.after, "by", c.ID)
 			return r.waitNoMore(ctx, c)
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := Sleep(ctx, pause); err != nil {
 			return err
 		}
 		waited += pause
@@ -59,7 +59,8 @@ func (r *Relay) waitNoMore(ctx context.Context, c *Conn) error {
 	return r.changeConn(ctx, c.ID, table.Op{Remove: []string{connAfter}})
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits, unless ctx ends before.
+func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

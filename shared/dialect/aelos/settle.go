@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"blindpost/shared/gateway"
+	"blindpost/shared/relay"
 	"blindpost/shared/table"
 )
 
@@ -132,7 +133,7 @@ func (d *Dialect) settle(ctx context.Context, group string) error {
 			if !d.core.Now().Before(deadline) {
 				return fmt.Errorf("failed to bring the peers of a boat up to date: %w", table.ErrBusy)
 			}
-			if err := sleep(ctx, pause); err != nil {
+			if err := relay.Sleep(ctx, pause); err != nil {
 				return err
 			}
 			pause = min(2*pause, 250*time.Millisecond)
@@ -283,15 +284,4 @@ func (d *Dialect) settleFor(ctx context.Context, group string, self gateway.Conn
 // settleLater has a job settle.
 func (d *Dialect) settleLater(ctx context.Context, group string, at time.Time) error {
 	return d.core.Later(ctx, d, jobSettle, []byte(group), at)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -67,7 +67,7 @@ func (d *Dialect) tryDrain(ctx context.Context, b jobBody) error {
 			return err
 		}
 		// Not while the device is held.
-		if err := sleep(ctx, pause); err != nil {
+		if err := relay.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}
@@ -163,17 +163,6 @@ func (d *Dialect) endUnknown(ctx context.Context, b jobBody) error {
 }
 
 const replacedText = "replaced by a newer connection"
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
 
 func pushState(m *relay.Member) string {
 	if s := m.Attr(attrPush).Str(); s != "" {
