@@ -36,13 +36,13 @@ START ?= 1
 DIALECT ?= skald
 sim: ## SEEDS schedules from START on, or the one of SEED=n with its trace; DIALECT=agentknock|aelos; Skald also with TABLE=bolt over a file, TABLE=dynamo over a stand-in of DynamoDB
 	SEED=$(SEED) SEEDS=$(SEEDS) START=$(START) TABLE=$(TABLE) \
-	  $(GO) test $(if $(filter dynamo,$(TABLE)),-tags aws) ./shared/sim$(if $(filter skald,$(DIALECT)),,/$(DIALECT)) -run '^TestSimulation$$' -count=1 -timeout 0 -v
+	  $(GO) test $(if $(filter dynamo,$(TABLE)),-tags aws) ./shared/proof/$(DIALECT)/sim -run '^TestSimulation$$' -count=1 -timeout 0 -v
 
 chaos: ## real faults on the real binary, at most five minutes
-	$(GO) test ./shared/chaos -run '^TestChaos$$' -count=1 -timeout 10m -v -chaos
+	$(GO) test ./shared/proof/chaos -run '^TestChaos$$' -count=1 -timeout 10m -v -chaos
 
 chaos-short:
-	$(GO) test ./shared/chaos -run '^TestChaos$$' -count=1 -timeout 10m -v -chaos -short
+	$(GO) test ./shared/proof/chaos -run '^TestChaos$$' -count=1 -timeout 10m -v -chaos -short
 
 test-infra: ## the AWS stack: template tests, cdk-nag, synth offline, cfn-lint, sam validate; needs Node and Python
 	./.ci/infra
@@ -54,7 +54,7 @@ RIE := github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie@v
 test-aws: ## the compiled functions behind `serve --lambda`, over stand-ins of AWS: the Skald suite, faults, order, cold start; needs cargo
 	./.ci/standins/dynamo install
 	@test -x .tools/aws-lambda-rie || GOBIN=$(CURDIR)/.tools $(GO) install $(RIE)
-	./.ci/standins/dynamo run $(GO) test -tags aws -count=1 -timeout 15m -parallel 4 ./shared/awshouse
+	./.ci/standins/dynamo run $(GO) test -tags aws -count=1 -timeout 15m -parallel 4 ./shared/proof/localaws
 
 try-aws: build ## the functions and what is around them on this machine, for `bin/blindpost serve --lambda http://127.0.0.1:3001`; needs cargo
 	./.ci/standins/dynamo install
@@ -63,7 +63,7 @@ try-aws: build ## the functions and what is around them on this machine, for `bi
 test-dynamo: ## the storage suite and the simulation against a stand-in of DynamoDB; needs cargo
 	./.ci/standins/dynamo install
 	./.ci/standins/dynamo run $(GO) test -tags aws -count=1 ./shared/table/dynamo/...
-	./.ci/standins/dynamo run $(GO) test -tags aws -count=1 -timeout 20m ./shared/sim -run OverDynamo -v
+	./.ci/standins/dynamo run $(GO) test -tags aws -count=1 -timeout 20m ./shared/proof/skald/sim -run OverDynamo -v
 
 deploy: ## to AWS; settings in ARGS='-c blindpost:edge=true', see infra/README.md
 	npx aws-cdk@2 deploy $(ARGS)
@@ -85,7 +85,7 @@ cost: build ## what the relay costs a month on AWS: a day is run, counted and pr
 	$(BIN) cost --counts $(COUNTS) $(COST_FLAGS)
 
 cost-keep: ## the counts of a new run become those that `blindpost cost` goes by
-	$(GO) test ./functions/internal/costrun -run '^TestCounts$$' -count=1 -args -write $(CURDIR)/shared/cost/counts.json
+	$(GO) test ./functions/internal/costrun -run '^TestCounts$$' -count=1 -args -write $(CURDIR)/shared/proof/cost/counts.json
 
 lint: ## golangci-lint, installed into .tools
 	@test -x .tools/golangci-lint || GOBIN=$(CURDIR)/.tools $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0

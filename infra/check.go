@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	functions "blindpost/functions/settings"
-	"blindpost/shared/gateway/invoke"
+	"blindpost/shared/gateway/remote/invoke"
 )
 
 // What API Gateway carries: a message of 128 KB, which is text, so that a frame of

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"blindpost/shared/dialect/aelos"
-	"blindpost/shared/secret"
+	"blindpost/shared/settings/secret"
 )
 
 // A slip in the secret file shuts nobody out: what was read last counts, and the log

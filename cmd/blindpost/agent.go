@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"blindpost/shared/skaldclient"
+	skaldclient "blindpost/shared/client/skald"
 )
 
 const agentAbout = `Be a Skald agent: the computer that phones pair with. Shows a QR code for a Skald

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"blindpost/shared/skaldclient"
+	skaldclient "blindpost/shared/client/skald"
 )
 
 func (a *agentChat) ownCommands() []chatCommand {

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"blindpost/shared/bench"
+	"blindpost/shared/proof/bench"
 )
 
 // benchSettings are the flags of `blindpost bench`.

@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"time"
 
-	"blindpost/shared/bench"
+	"blindpost/shared/proof/bench"
 )
 
 // benchExecutable is how to run this binary again. before goes before the

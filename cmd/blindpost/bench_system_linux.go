@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"blindpost/shared/bench"
+	"blindpost/shared/proof/bench"
 )
 
 // clockTick is the unit of processor times in /proc, on every Linux.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"blindpost/shared/bench"
+	"blindpost/shared/proof/bench"
 )
 
 func TestUsageFrom(t *testing.T) {

@@ -5,7 +5,7 @@ package main
 import (
 	"os/exec"
 
-	"blindpost/shared/bench"
+	"blindpost/shared/proof/bench"
 )
 
 // Where there is no /proc, memory is not measured.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"blindpost/shared/bench"
+	"blindpost/shared/proof/bench"
 )
 
 // benchRow is a line of the table.

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"blindpost/shared/bench"
+	"blindpost/shared/proof/bench"
 )
 
 // The test binary is the relay, or the bench, when these are set.

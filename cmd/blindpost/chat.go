@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"blindpost/shared/skaldclient"
+	skaldclient "blindpost/shared/client/skald"
 )
 
 // party is what tells an agent from a client in a chat. talk calls it from one

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"blindpost/shared/skaldclient"
+	skaldclient "blindpost/shared/client/skald"
 )
 
 // event handles what happens to the connection.

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"blindpost/shared/skaldclient"
+	skaldclient "blindpost/shared/client/skald"
 )
 
 // defaultRelay is where `blindpost serve` listens if nobody says otherwise.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"blindpost/shared/skaldclient"
+	skaldclient "blindpost/shared/client/skald"
 )
 
 // kindChat is a line that a client has typed. Skald has no kind for that: its

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"blindpost/shared/skaldclient"
+	skaldclient "blindpost/shared/client/skald"
 )
 
 // household is a relay, and where an agent and its clients keep their state.

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"unicode"
 
+	skaldclient "blindpost/shared/client/skald"
 	"blindpost/shared/gateway"
-	"blindpost/shared/skaldclient"
 )
 
 func TestForeignTextCannotTouchTheScreen(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"syscall"
 
+	skaldclient "blindpost/shared/client/skald"
 	"blindpost/shared/gateway"
-	"blindpost/shared/skaldclient"
 )
 
 // relayWords say what the codes of the relay mean for somebody who chats.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"blindpost/shared/skaldclient"
+	skaldclient "blindpost/shared/client/skald"
 )
 
 const clientAbout = `Be a Skald client, as a phone is: pair with an agent by its pairing code, and chat

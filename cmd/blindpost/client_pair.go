@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"blindpost/shared/skaldclient"
+	skaldclient "blindpost/shared/client/skald"
 )
 
 // maxCodeLines bounds over how many lines a pasted pairing code may be broken.

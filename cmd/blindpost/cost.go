@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"blindpost/shared/cost"
+	"blindpost/shared/proof/cost"
 )
 
 // costSettings are the flags of `blindpost cost`.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"blindpost/shared/cost"
+	"blindpost/shared/proof/cost"
 )
 
 // printCostTable prints a column for each bill.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"blindpost/shared/cost"
+	"blindpost/shared/proof/cost"
 )
 
 func runCostArgs(args ...string) (status int, stdout, stderr string) {

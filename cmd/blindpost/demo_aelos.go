@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	peer "blindpost/shared/client/aelos"
 	"blindpost/shared/dialect/aelos"
-	"blindpost/shared/dialect/aelos/peer"
 )
 
 // aelosDemo is the story of a boat, its owner ashore, a guest, and their relay.

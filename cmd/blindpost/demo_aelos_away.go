@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"blindpost/shared/dialect/aelos/peer"
+	peer "blindpost/shared/client/aelos"
 )
 
 // tunnel lets the boat lose its network without anybody being told.

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"blindpost/shared/dialect/aelos/peer"
+	peer "blindpost/shared/client/aelos"
 )
 
 // aelosTick is how often the boat reads its instruments. A real one does once a

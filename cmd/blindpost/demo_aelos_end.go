@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"blindpost/shared/dialect/aelos/peer"
+	peer "blindpost/shared/client/aelos"
 )
 
 // aelosWire is the way to the relay, and a copy of everything that the relay could

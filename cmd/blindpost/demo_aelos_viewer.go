@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"blindpost/shared/dialect/aelos/peer"
+	peer "blindpost/shared/client/aelos"
 )
 
 // aelosViewer is an app ashore.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"blindpost/shared/dialect/aelos/peer"
+	peer "blindpost/shared/client/aelos"
 )
 
 // castOff connects the boat, which nobody watches yet.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"blindpost/shared/dialect/agentknock/peer"
+	peer "blindpost/shared/client/agentknock"
 )
 
 // agentknockDemo is the story of a coding agent that has to ask before it acts, and

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"blindpost/shared/dialect/agentknock/peer"
+	peer "blindpost/shared/client/agentknock"
 )
 
 // revoke shuts the agent out.

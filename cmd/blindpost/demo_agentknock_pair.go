@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"blindpost/shared/dialect/agentknock/peer"
+	peer "blindpost/shared/client/agentknock"
 )
 
 // pair makes the phone accept the agent.

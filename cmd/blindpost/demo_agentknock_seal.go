@@ -11,7 +11,7 @@ import (
 	"slices"
 	"sync"
 
-	"blindpost/shared/dialect/agentknock/peer"
+	peer "blindpost/shared/client/agentknock"
 )
 
 // sealer stands in for the cryptography between agent and phone, which is no

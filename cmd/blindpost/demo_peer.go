@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"blindpost/shared/skaldclient"
+	skaldclient "blindpost/shared/client/skald"
 )
 
 // demoEvents are what has happened to an agent or phone and was not looked at

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"blindpost/shared/skaldclient"
+	skaldclient "blindpost/shared/client/skald"
 )
 
 // skaldDemo is the story of an agent, two phones and their relay.

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	skaldclient "blindpost/shared/client/skald"
 	"blindpost/shared/gateway"
-	"blindpost/shared/skaldclient"
 )
 
 // revokeBen takes the permission from a phone that is online.

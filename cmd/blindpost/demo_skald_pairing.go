@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"blindpost/shared/skaldclient"
+	skaldclient "blindpost/shared/client/skald"
 )
 
 // pairAna brings in the agent and the first phone.

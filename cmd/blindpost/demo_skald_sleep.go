@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"blindpost/shared/skaldclient"
+	skaldclient "blindpost/shared/client/skald"
 )
 
 // waiting are the messages for a phone that sleeps.

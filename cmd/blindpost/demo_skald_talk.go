@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"blindpost/shared/skaldclient"
+	skaldclient "blindpost/shared/client/skald"
 )
 
 // Parts of what agent and phones say to each other, as the apps do.

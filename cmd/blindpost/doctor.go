@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"blindpost/shared/skaldclient"
+	skaldclient "blindpost/shared/client/skald"
 )
 
 // doctorSettings are the flags of `blindpost doctor`.

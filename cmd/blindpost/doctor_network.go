@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"blindpost/shared/skaldclient"
+	skaldclient "blindpost/shared/client/skald"
 )
 
 // findings are what earlier checks leave to later ones.

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	skaldclient "blindpost/shared/client/skald"
 	"blindpost/shared/dialect/skald/skaldpb"
-	"blindpost/shared/skaldclient"
 )
 
 // answerMost is how much of an HTTP answer is looked at, in bytes.

@@ -9,10 +9,10 @@ import (
 	"log/slog"
 	"net"
 
-	"blindpost/shared/gateway/invoke"
+	"blindpost/shared/gateway/remote/invoke"
 	"blindpost/shared/gateway/server"
 	"blindpost/shared/metrics"
-	"blindpost/shared/secret"
+	"blindpost/shared/settings/secret"
 )
 
 // serveLambda runs the WebSocket front of the AWS functions until ctx ends.

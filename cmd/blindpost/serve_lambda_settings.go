@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"blindpost/shared/gateway/apigw"
-	"blindpost/shared/gateway/invoke"
+	"blindpost/shared/gateway/remote/invoke"
 )
 
 // LambdaSettings make `blindpost serve` the WebSocket front of the AWS functions,

@@ -20,8 +20,8 @@ import (
 	"github.com/coder/websocket"
 
 	"blindpost/shared/gateway"
-	"blindpost/shared/gateway/callback"
-	"blindpost/shared/secret"
+	"blindpost/shared/gateway/remote/callback"
+	"blindpost/shared/settings/secret"
 )
 
 func TestLambdaSettings(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"blindpost/shared/dialect/aelos"
-	"blindpost/shared/secret"
+	"blindpost/shared/settings/secret"
 	"blindpost/shared/standalone"
 )
 

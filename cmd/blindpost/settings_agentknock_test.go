@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"blindpost/shared/dialect/agentknock/attest"
-	"blindpost/shared/dialect/agentknock/attest/attesttest"
+	"blindpost/shared/proof/attesttest"
 )
 
 // The roots are read at the start: a relay that could not tell a good attestation does

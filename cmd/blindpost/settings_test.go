@@ -20,7 +20,7 @@ import (
 	"blindpost/shared/dialect/aelos"
 	"blindpost/shared/dialect/agentknock"
 	"blindpost/shared/dialect/agentknock/attest"
-	"blindpost/shared/gateway/invoke"
+	"blindpost/shared/gateway/remote/invoke"
 )
 
 // parse reads settings from arguments and, unless it is "", a settings file.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"blindpost/shared/forms"
+	"blindpost/shared/settings/forms"
 )
 
 // The flag.Values of the settings. They print themselves in the form in which

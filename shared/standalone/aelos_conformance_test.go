@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"blindpost/shared/dialect/aelos"
-	"blindpost/shared/dialect/aelos/conformance"
+	"blindpost/shared/proof/aelos/conformance"
 	"blindpost/shared/standalone"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	wire "blindpost/shared/dialect/aelos/peer"
+	wire "blindpost/shared/client/aelos"
 )
 
 // check compares what everybody knows with what is so.

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	wire "blindpost/shared/client/aelos"
 	"blindpost/shared/dialect/aelos"
-	wire "blindpost/shared/dialect/aelos/peer"
 )
 
 // simEnd is a boat or viewer of the simulation. It outlives its connections.

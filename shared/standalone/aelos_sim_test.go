@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	wire "blindpost/shared/dialect/aelos/peer"
+	wire "blindpost/shared/client/aelos"
 )
 
 const simSecret = "the-minter-of-the-simulation-shares-this-with-the-relay"

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	peer "blindpost/shared/client/aelos"
 	"blindpost/shared/dialect/aelos"
-	"blindpost/shared/dialect/aelos/peer"
 	"blindpost/shared/metrics"
 	"blindpost/shared/standalone"
 )

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	knockpeer "blindpost/shared/client/agentknock"
 	"blindpost/shared/dialect/agentknock/attest"
-	"blindpost/shared/dialect/agentknock/attest/attesttest"
-	knockpeer "blindpost/shared/dialect/agentknock/peer"
+	"blindpost/shared/proof/attesttest"
 )
 
 // A relay that demands attestations knows no device without one: it can neither

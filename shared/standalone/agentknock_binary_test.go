@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"blindpost/shared/dialect/agentknock/conformance"
+	"blindpost/shared/proof/agentknock/conformance"
 )
 
 // The conformance suite of the Agentknock dialect against the binary, which can be

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	knockpeer "blindpost/shared/dialect/agentknock/peer"
+	knockpeer "blindpost/shared/client/agentknock"
 )
 
 // doorbell is a relay in a bubble, with a device and an active client. What time does

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"blindpost/shared/dialect/agentknock/conformance"
+	"blindpost/shared/proof/agentknock/conformance"
 	"blindpost/shared/standalone"
 )
 

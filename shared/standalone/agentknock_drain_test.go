@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	knockpeer "blindpost/shared/client/agentknock"
 	"blindpost/shared/dialect/agentknock"
-	knockpeer "blindpost/shared/dialect/agentknock/peer"
 )
 
 // A device that comes back to more than a front may buffer for it gets all of it in

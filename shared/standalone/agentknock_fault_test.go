@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	knockpeer "blindpost/shared/dialect/agentknock/peer"
+	knockpeer "blindpost/shared/client/agentknock"
 )
 
 // A relay whose database is gone says so in the ways that the specification has for

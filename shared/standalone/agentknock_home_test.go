@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	knockpeer "blindpost/shared/client/agentknock"
 	"blindpost/shared/dialect/agentknock"
-	knockpeer "blindpost/shared/dialect/agentknock/peer"
 )
 
 // knock is a device in a bubble, with what is needed to talk to it.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	knockpeer "blindpost/shared/client/agentknock"
 	"blindpost/shared/dialect/agentknock"
-	knockpeer "blindpost/shared/dialect/agentknock/peer"
 )
 
 var knockLimits = agentknock.DefaultLimits()

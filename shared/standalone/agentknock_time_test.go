@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	knockpeer "blindpost/shared/client/agentknock"
 	"blindpost/shared/dialect/agentknock"
-	knockpeer "blindpost/shared/dialect/agentknock/peer"
 )
 
 // An exchange stays open for a day without activity, and its state can be asked for

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	knockpeer "blindpost/shared/client/agentknock"
 	"blindpost/shared/dialect/agentknock"
-	knockpeer "blindpost/shared/dialect/agentknock/peer"
 	"blindpost/shared/push"
 )
 

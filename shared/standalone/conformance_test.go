@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"blindpost/shared/dialect/skald"
-	"blindpost/shared/dialect/skald/conformance"
+	"blindpost/shared/proof/skald/conformance"
 	"blindpost/shared/push"
 	"blindpost/shared/standalone"
 )

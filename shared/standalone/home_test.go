@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"testing"
 
+	skaldclient "blindpost/shared/client/skald"
 	"blindpost/shared/dialect/skald/skaldpb"
 	"blindpost/shared/gateway"
-	"blindpost/shared/skaldclient"
 )
 
 // member is the agent or a phone of a home.

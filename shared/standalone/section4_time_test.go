@@ -6,8 +6,8 @@ import (
 
 	"github.com/gobwas/ws"
 
+	skaldclient "blindpost/shared/client/skald"
 	"blindpost/shared/gateway"
-	"blindpost/shared/skaldclient"
 )
 
 // The challenge expires 30 s after the relay has spoken: 0.1 s earlier is in time.

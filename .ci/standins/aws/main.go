@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"blindpost/shared/awshouse"
-	"blindpost/shared/secret"
+	"blindpost/shared/proof/localaws"
+	"blindpost/shared/settings/secret"
 )
 
 const (
@@ -41,19 +41,19 @@ func run(ctx context.Context) error {
 	}
 	binaries := filepath.Join(root, "bin", "functions-here")
 	fmt.Fprintln(os.Stderr, "building the functions ...")
-	if err := awshouse.Build(root, binaries); err != nil {
+	if err := localaws.Build(root, binaries); err != nil {
 		return err
 	}
 	name := filepath.Join(root, wordFile)
 	if _, err := secret.EnsureFile(name); err != nil {
 		return err
 	}
-	dynamo, err := awshouse.StartDynamo(root)
+	dynamo, err := localaws.StartDynamo(root)
 	if err != nil {
 		return err
 	}
 	defer dynamo.Close()
-	house, err := awshouse.Open(awshouse.Options{
+	house, err := localaws.Open(localaws.Options{
 		Dynamo: dynamo, Binaries: binaries, LambdaAddress: lambdaAddress, Fronts: callback, SecretFile: name, Log: os.Stderr,
 		Env: []string{"BLINDPOST_LOG_LEVEL=info"},
 	})

@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"blindpost/shared/cost"
+	"blindpost/shared/proof/cost"
 )
 
 var write = flag.String("write", "", "write the counts of this run to a file")

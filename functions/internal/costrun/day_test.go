@@ -13,9 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"blindpost/shared/cost"
-	"blindpost/shared/gateway/apigw/apigwtest"
-	sk "blindpost/shared/skaldclient"
+	sk "blindpost/shared/client/skald"
+	"blindpost/shared/proof/apigwtest"
+	"blindpost/shared/proof/cost"
 )
 
 // The day of a household. Stored adds up to 200 and live to 2,000.

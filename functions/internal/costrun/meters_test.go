@@ -11,8 +11,8 @@ import (
 	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"blindpost/shared/cost"
 	"blindpost/shared/gateway/apigw"
+	"blindpost/shared/proof/cost"
 	"blindpost/shared/push/sns"
 	"blindpost/shared/queue/sqs"
 	"blindpost/shared/table"

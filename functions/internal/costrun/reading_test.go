@@ -5,11 +5,11 @@ import (
 	"maps"
 	"sync"
 
-	"blindpost/shared/cost"
-	"blindpost/shared/gateway/apigw/apigwtest"
+	"blindpost/shared/proof/apigwtest"
+	"blindpost/shared/proof/cost"
+	"blindpost/shared/proof/meter"
 	"blindpost/shared/table"
 	"blindpost/shared/table/dynamo/layout"
-	"blindpost/shared/table/meter"
 )
 
 // reading is what all meters show at one time.

@@ -19,15 +19,15 @@ import (
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"blindpost/functions/internal/wiring"
-	"blindpost/shared/cost"
 	"blindpost/shared/gateway/apigw"
-	"blindpost/shared/gateway/apigw/apigwtest"
+	"blindpost/shared/proof/apigwtest"
+	"blindpost/shared/proof/cost"
+	"blindpost/shared/proof/meter"
+	"blindpost/shared/proof/sqstest"
 	"blindpost/shared/push/sns"
 	"blindpost/shared/queue/sqs"
-	"blindpost/shared/queue/sqs/sqstest"
 	"blindpost/shared/table"
 	"blindpost/shared/table/mem"
-	"blindpost/shared/table/meter"
 )
 
 const (

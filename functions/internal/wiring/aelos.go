@@ -8,7 +8,7 @@ import (
 
 	"blindpost/shared/dialect/aelos"
 	"blindpost/shared/relay"
-	"blindpost/shared/secret"
+	"blindpost/shared/settings/secret"
 )
 
 // Aelos are the settings of that protocol. It is spoken if there is a secret.

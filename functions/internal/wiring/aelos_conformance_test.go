@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"blindpost/shared/dialect/aelos"
-	"blindpost/shared/dialect/aelos/conformance"
+	"blindpost/shared/proof/aelos/conformance"
 )
 
 // The conformance suite of the Aelos dialect against the functions, by way of what

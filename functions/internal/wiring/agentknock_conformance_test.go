@@ -15,9 +15,9 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"blindpost/functions/internal/wiring"
-	"blindpost/shared/dialect/agentknock/conformance"
 	"blindpost/shared/gateway/apigw"
-	"blindpost/shared/gateway/apigw/apigwtest"
+	"blindpost/shared/proof/agentknock/conformance"
+	"blindpost/shared/proof/apigwtest"
 )
 
 // The conformance suite of the Agentknock dialect against the functions: WebSockets

@@ -11,7 +11,7 @@ import (
 	"blindpost/shared/push/sns"
 	"blindpost/shared/queue/sqs"
 	"blindpost/shared/relay"
-	"blindpost/shared/secret"
+	"blindpost/shared/settings/secret"
 	"blindpost/shared/table"
 )
 

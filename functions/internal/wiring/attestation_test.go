@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"blindpost/functions/internal/wiring"
-	"blindpost/shared/dialect/agentknock/attest/attesttest"
+	"blindpost/shared/proof/attesttest"
 )
 
 // The device of the samples.

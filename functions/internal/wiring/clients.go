@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	awsclient "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/apigatewaymanagementapi"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -113,8 +113,8 @@ const (
 
 // newHTTPClient makes the HTTP client of all clients of a process, so that they
 // share its connections.
-func newHTTPClient() *awshttp.BuildableClient {
-	return awshttp.NewBuildableClient().
+func newHTTPClient() *awsclient.BuildableClient {
+	return awsclient.NewBuildableClient().
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
 		WithTransportOptions(func(t *http.Transport) {
 			t.TLSHandshakeTimeout = tlsTimeout

@@ -63,7 +63,7 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// All adapters hear the answers of AWS out (see awshttp.Patient), whoever made
+// All adapters hear the answers of AWS out (see awsclient.Patient), whoever made
 // their clients.
 func TestAdaptersArePatient(t *testing.T) {
 	w := new(wire)

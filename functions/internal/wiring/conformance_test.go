@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"testing"
 
-	"blindpost/shared/dialect/skald/conformance"
 	"blindpost/shared/gateway/apigw"
+	"blindpost/shared/proof/skald/conformance"
 )
 
 // The conformance suite of the Skald dialect against the functions. What carries

@@ -15,8 +15,8 @@ import (
 
 	"blindpost/functions/internal/wiring"
 	"blindpost/shared/gateway/apigw"
+	"blindpost/shared/proof/sqstest"
 	"blindpost/shared/queue/sqs"
-	"blindpost/shared/queue/sqs/sqstest"
 	"blindpost/shared/standalone"
 	"blindpost/shared/table"
 	"blindpost/shared/table/mem"

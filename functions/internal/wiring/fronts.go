@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"blindpost/shared/gateway/apigw"
-	"blindpost/shared/gateway/callback"
-	"blindpost/shared/secret"
+	"blindpost/shared/gateway/remote/callback"
+	"blindpost/shared/settings/secret"
 )
 
 // frontClients makes the clients of our own fronts, which share a secret and the

@@ -22,10 +22,10 @@ import (
 
 	"blindpost/functions/internal/wiring"
 	"blindpost/shared/gateway/apigw"
-	"blindpost/shared/gateway/apigw/apigwtest"
+	"blindpost/shared/proof/apigwtest"
+	"blindpost/shared/proof/sqstest"
 	"blindpost/shared/push/sns"
 	"blindpost/shared/queue/sqs"
-	"blindpost/shared/queue/sqs/sqstest"
 	"blindpost/shared/table"
 	"blindpost/shared/table/mem"
 )

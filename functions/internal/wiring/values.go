@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"blindpost/shared/forms"
+	"blindpost/shared/settings/forms"
 )
 
 // What follows makes the functions that read a value into a setting. The forms

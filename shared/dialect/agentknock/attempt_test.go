@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"blindpost/shared/dialect/agentknock/peer"
+	peer "blindpost/shared/client/agentknock"
 	"blindpost/shared/gateway"
 	"blindpost/shared/relay"
 	"blindpost/shared/table"

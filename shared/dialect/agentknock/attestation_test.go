@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	peer "blindpost/shared/client/agentknock"
 	"blindpost/shared/dialect/agentknock/attest"
-	"blindpost/shared/dialect/agentknock/attest/attesttest"
-	"blindpost/shared/dialect/agentknock/peer"
+	"blindpost/shared/proof/attesttest"
 	"blindpost/shared/relay"
 	"blindpost/shared/table"
 )

@@ -3,7 +3,7 @@ package agentknock
 import (
 	"testing"
 
-	"blindpost/shared/dialect/agentknock/peer"
+	peer "blindpost/shared/client/agentknock"
 	"blindpost/shared/table"
 )
 

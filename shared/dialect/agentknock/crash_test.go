@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"blindpost/shared/dialect/agentknock/peer"
+	peer "blindpost/shared/client/agentknock"
 )
 
 // The stories that are told with a crash at each of their steps.

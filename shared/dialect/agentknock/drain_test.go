@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"blindpost/shared/dialect/agentknock/peer"
+	peer "blindpost/shared/client/agentknock"
 )
 
 // A completion that arrives while the device's connection is only opening neither

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"blindpost/shared/dialect/agentknock/peer"
+	peer "blindpost/shared/client/agentknock"
 )
 
 const (

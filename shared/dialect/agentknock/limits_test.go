@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"blindpost/shared/dialect/agentknock/peer"
+	peer "blindpost/shared/client/agentknock"
 )
 
 // An exchange that has expired is counted out once: by who counts anew, and not once

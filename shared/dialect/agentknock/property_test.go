@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"blindpost/shared/dialect/agentknock/peer"
+	peer "blindpost/shared/client/agentknock"
 	"blindpost/shared/gateway"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"blindpost/shared/dialect/agentknock/peer"
+	peer "blindpost/shared/client/agentknock"
 	"blindpost/shared/gateway"
 )
 

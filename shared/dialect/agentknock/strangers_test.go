@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"blindpost/shared/dialect/agentknock/peer"
+	peer "blindpost/shared/client/agentknock"
 	"blindpost/shared/gateway"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"blindpost/shared/dialect/agentknock/peer"
+	peer "blindpost/shared/client/agentknock"
 )
 
 // A push that was to come dies with the process. It comes all the same: until its time

@@ -16,9 +16,9 @@ import (
 
 	"blindpost/shared/gateway"
 	"blindpost/shared/gateway/apigw"
-	"blindpost/shared/gateway/apigw/apigwtest"
 	"blindpost/shared/gateway/apigw/record"
-	"blindpost/shared/gateway/gatewaytest"
+	"blindpost/shared/proof/apigwtest"
+	"blindpost/shared/proof/gatewaytest"
 	"blindpost/shared/queue"
 )
 

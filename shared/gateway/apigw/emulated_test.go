@@ -9,7 +9,7 @@ import (
 	"github.com/coder/websocket"
 
 	"blindpost/shared/gateway"
-	"blindpost/shared/gateway/gatewaytest"
+	"blindpost/shared/proof/gatewaytest"
 )
 
 // The errors of @connections as the AWS client reads them off the wire.

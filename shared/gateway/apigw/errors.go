@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	awsclient "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
 
 	"blindpost/shared/gateway"
@@ -37,7 +37,7 @@ func classify(err error) (again bool, _ error) {
 	if errors.As(err, &api) {
 		code = api.ErrorCode()
 	}
-	var response *awshttp.ResponseError
+	var response *awsclient.ResponseError
 	status := 0
 	if errors.As(err, &response) {
 		status = response.HTTPStatusCode()

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	api "github.com/aws/aws-sdk-go-v2/service/apigatewaymanagementapi"
 
-	"blindpost/shared/awshttp"
+	"blindpost/shared/awsclient"
 	"blindpost/shared/gateway"
 )
 
@@ -158,7 +158,7 @@ func (f *Front) Gone(gateway.Conn) bool { return false }
 // it had failed would be posted again.
 func once(o *api.Options) {
 	o.Retryer = aws.NopRetryer{}
-	o.HTTPClient = awshttp.Patient(o.HTTPClient)
+	o.HTTPClient = awsclient.Patient(o.HTTPClient)
 }
 
 // call does one action, again and again while there is hope.

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	awsclient "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	api "github.com/aws/aws-sdk-go-v2/service/apigatewaymanagementapi"
 	"github.com/aws/aws-sdk-go-v2/service/apigatewaymanagementapi/types"
 	"github.com/aws/smithy-go"
@@ -62,7 +62,7 @@ var _ apigw.API = (*script)(nil)
 
 // answer is an error of the client as the SDK makes it.
 func answer(status int, err error) error {
-	return &smithy.OperationError{ServiceID: "ApiGatewayManagementApi", OperationName: "X", Err: &awshttp.ResponseError{
+	return &smithy.OperationError{ServiceID: "ApiGatewayManagementApi", OperationName: "X", Err: &awsclient.ResponseError{
 		RequestID: "r", ResponseError: &smithyhttp.ResponseError{
 			Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: err,
 		},

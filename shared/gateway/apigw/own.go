@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"blindpost/shared/gateway"
-	"blindpost/shared/gateway/callback"
+	"blindpost/shared/gateway/remote/callback"
 )
 
 // Connections of fronts of our own (package invoke) come to the same functions as

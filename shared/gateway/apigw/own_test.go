@@ -17,7 +17,7 @@ import (
 	"blindpost/shared/gateway"
 	"blindpost/shared/gateway/apigw"
 	"blindpost/shared/gateway/apigw/record"
-	"blindpost/shared/gateway/callback"
+	"blindpost/shared/gateway/remote/callback"
 )
 
 const ours = "https://front.example:8444"

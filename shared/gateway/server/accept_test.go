@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"blindpost/shared/gateway"
-	"blindpost/shared/gateway/gatewaytest"
+	"blindpost/shared/proof/gatewaytest"
 )
 
 // ask sends a raw request on a new connection and reads the answer.

@@ -9,7 +9,7 @@ import (
 	"github.com/gobwas/ws"
 
 	"blindpost/shared/gateway"
-	"blindpost/shared/gateway/gatewaytest"
+	"blindpost/shared/proof/gatewaytest"
 )
 
 // A peer that does not keep up loses what may be dropped, early and without harm,

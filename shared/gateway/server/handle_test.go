@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"blindpost/shared/gateway"
-	"blindpost/shared/gateway/gatewaytest"
+	"blindpost/shared/proof/gatewaytest"
 )
 
 // lockedBuffer is a log that can be read while it is written.

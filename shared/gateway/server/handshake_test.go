@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"blindpost/shared/gateway/gatewaytest"
+	"blindpost/shared/proof/gatewaytest"
 )
 
 // takeTurns lets n connections ask for a turn, one after another.

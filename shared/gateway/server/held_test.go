@@ -11,7 +11,7 @@ import (
 	"github.com/gobwas/ws"
 
 	"blindpost/shared/gateway"
-	"blindpost/shared/gateway/gatewaytest"
+	"blindpost/shared/proof/gatewaytest"
 )
 
 // lateConn is a transport whose writes return a while after the peer has all of them.

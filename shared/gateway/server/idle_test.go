@@ -18,7 +18,7 @@ import (
 	"github.com/gobwas/ws"
 
 	"blindpost/shared/gateway"
-	"blindpost/shared/gateway/gatewaytest"
+	"blindpost/shared/proof/gatewaytest"
 )
 
 // What an idle connection costs, measured from outside: a server in a process of

@@ -24,7 +24,7 @@ import (
 	"go.uber.org/goleak"
 
 	"blindpost/shared/gateway"
-	"blindpost/shared/gateway/gatewaytest"
+	"blindpost/shared/proof/gatewaytest"
 )
 
 func TestMain(m *testing.M) {

@@ -10,7 +10,7 @@ import (
 	"github.com/gobwas/ws"
 
 	"blindpost/shared/gateway"
-	"blindpost/shared/gateway/gatewaytest"
+	"blindpost/shared/proof/gatewaytest"
 )
 
 // echo answers each message with itself.

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 
 	"blindpost/shared/gateway"
-	"blindpost/shared/gateway/gatewaytest"
+	"blindpost/shared/proof/gatewaytest"
 )
 
 // A bound that was broken before the HTTP answer was written dropped the answer

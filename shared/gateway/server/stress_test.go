@@ -12,7 +12,7 @@ import (
 	"github.com/gobwas/ws"
 
 	"blindpost/shared/gateway"
-	"blindpost/shared/gateway/gatewaytest"
+	"blindpost/shared/proof/gatewaytest"
 )
 
 // TestManyEnds lets many connections end in all ways at once, while others post

@@ -10,7 +10,7 @@ import (
 	"github.com/gobwas/ws"
 
 	"blindpost/shared/gateway"
-	"blindpost/shared/gateway/gatewaytest"
+	"blindpost/shared/proof/gatewaytest"
 )
 
 // TestSilentPeer reads but never answers: it is pinged at 30, 60 and 90 s, closed

@@ -10,13 +10,13 @@ import (
 	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/smithy-go"
 
-	"blindpost/shared/awshttp"
+	"blindpost/shared/awsclient"
 	"blindpost/shared/push"
 )
 
 // patient has the client hear the answer out: a push that was published and looks
 // as if it had failed would be published again.
-func patient(o *awssns.Options) { o.HTTPClient = awshttp.Patient(o.HTTPClient) }
+func patient(o *awssns.Options) { o.HTTPClient = awsclient.Patient(o.HTTPClient) }
 
 // delivery is one push on its way.
 type delivery struct {

@@ -16,9 +16,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"blindpost/shared/proof/queuetest"
 	"blindpost/shared/queue"
 	"blindpost/shared/queue/local"
-	"blindpost/shared/queue/queuetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"blindpost/shared/proof/sqstest"
 	"blindpost/shared/queue/sqs"
-	"blindpost/shared/queue/sqs/sqstest"
 )
 
 // batch makes the event of a queue: "a1" is message a1 of group a, "3:a1" the

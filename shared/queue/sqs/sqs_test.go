@@ -14,10 +14,10 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"blindpost/shared/proof/queuetest"
+	"blindpost/shared/proof/sqstest"
 	"blindpost/shared/queue"
-	"blindpost/shared/queue/queuetest"
 	"blindpost/shared/queue/sqs"
-	"blindpost/shared/queue/sqs/sqstest"
 )
 
 // set is a pair of queues with a queue.Queue on top that runs its jobs.

@@ -15,8 +15,8 @@ import (
 	"go.etcd.io/bbolt"
 	"go.uber.org/goleak"
 
+	"blindpost/shared/proof/tabletest"
 	"blindpost/shared/table"
-	"blindpost/shared/table/tabletest"
 )
 
 func TestMain(m *testing.M) {

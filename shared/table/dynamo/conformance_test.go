@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"blindpost/shared/proof/tabletest"
 	"blindpost/shared/table"
-	"blindpost/shared/table/tabletest"
 )
 
 // suiteChecks is the number of random histories of the property test; every step

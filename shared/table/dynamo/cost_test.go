@@ -13,9 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"blindpost/shared/proof/meter"
 	"blindpost/shared/table"
 	"blindpost/shared/table/dynamo/layout"
-	"blindpost/shared/table/meter"
 )
 
 // till adds up what requests cost, by their name.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	awsclient "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
 
 	"blindpost/shared/table"
@@ -45,7 +45,7 @@ func plain(err error) error {
 }
 
 func status(err error) int {
-	var response *awshttp.ResponseError
+	var response *awsclient.ResponseError
 	if errors.As(err, &response) && response.HTTPResponse() != nil {
 		return response.HTTPStatusCode()
 	}

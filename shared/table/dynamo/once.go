@@ -4,11 +4,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"blindpost/shared/awshttp"
+	"blindpost/shared/awsclient"
 )
 
 // once has the client send a request once, and hear the answer out.
 func once(o *dynamodb.Options) {
 	o.Retryer = aws.NopRetryer{}
-	o.HTTPClient = awshttp.Patient(o.HTTPClient)
+	o.HTTPClient = awsclient.Patient(o.HTTPClient)
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	awsclient "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
@@ -27,7 +27,7 @@ const secret = "s3cr3t"
 
 // failure is an error as the SDK returns it, with the HTTP status of its answer.
 func failure(status int, err error) error {
-	return &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "Op", Err: &awshttp.ResponseError{
+	return &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "Op", Err: &awsclient.ResponseError{
 		ResponseError: &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: err},
 		RequestID:     "R",
 	}}

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"blindpost/shared/proof/tabletest"
 	"blindpost/shared/table"
 	"blindpost/shared/table/mem"
-	"blindpost/shared/table/tabletest"
 )
 
 var ctx = context.Background()

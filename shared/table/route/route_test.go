@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"blindpost/shared/proof/tabletest"
 	"blindpost/shared/table"
 	"blindpost/shared/table/mem"
 	"blindpost/shared/table/route"
-	"blindpost/shared/table/tabletest"
 )
 
 var prefixes = []string{"c/", "ip/"}

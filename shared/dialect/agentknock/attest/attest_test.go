@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"blindpost/shared/dialect/agentknock/attest"
-	"blindpost/shared/dialect/agentknock/attest/attesttest"
+	"blindpost/shared/proof/attesttest"
 )
 
 const (

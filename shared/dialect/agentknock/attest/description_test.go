@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"blindpost/shared/dialect/agentknock/attest/attesttest"
+	"blindpost/shared/proof/attesttest"
 )
 
 func TestDescription(t *testing.T) {

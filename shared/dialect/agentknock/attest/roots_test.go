@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"blindpost/shared/dialect/agentknock/attest"
-	"blindpost/shared/dialect/agentknock/attest/attesttest"
+	"blindpost/shared/proof/attesttest"
 )
 
 func TestRootsThatWillNotDo(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"blindpost/shared/dialect/agentknock/attest"
-	"blindpost/shared/dialect/agentknock/attest/attesttest"
+	"blindpost/shared/proof/attesttest"
 )
 
 // manyPrimes is an RSA key of many small primes. It is worth nothing, but is made at

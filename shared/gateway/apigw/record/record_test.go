@@ -6,8 +6,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"blindpost/shared/gateway/apigw/apigwtest"
 	"blindpost/shared/gateway/apigw/record"
+	"blindpost/shared/proof/apigwtest"
 )
 
 func TestTemplateMakesARecord(t *testing.T) {

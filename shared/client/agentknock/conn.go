@@ -1,0 +1,207 @@
+package agentknock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/coder/websocket"
+)
+
+// ErrClosed is the end of a connection. Use [CodeOf] for the reason.
+var ErrClosed = errors.New("connection is closed")
+
+// CodeOf is the close code that ended a connection, -1 if there was none.
+func CodeOf(err error) int {
+	var e websocket.CloseError
+	if errors.As(err, &e) {
+		return int(e.Code)
+	}
+	return -1
+}
+
+// Fault is a frame that the relay must not send.
+type Fault struct {
+	Data []byte
+	Err  error
+}
+
+func (e *Fault) Error() string { return "fault of the relay: " + e.Err.Error() }
+func (e *Fault) Unwrap() error { return e.Err }
+
+// Conn is one WebSocket. It reads all the time, and so answers pings; what it has
+// read waits for Next.
+type Conn struct {
+	role Role
+	o    Options
+	ws   *websocket.Conn
+	done chan struct{} // closed when it has stopped reading
+	deaf atomic.Bool
+
+	mu    sync.Mutex
+	inbox []arrival
+	grown chan struct{} // closed and replaced when the inbox has grown
+	pings int
+}
+
+// arrival is a frame, a fault, or the end.
+type arrival struct {
+	frame Frame
+	err   error
+	end   bool
+}
+
+func newConn(role Role, o Options) *Conn {
+	c := &Conn{role: role, o: o, done: make(chan struct{}), grown: make(chan struct{})}
+	c.deaf.Store(o.Deaf)
+	return c
+}
+
+func (c *Conn) start(ws *websocket.Conn) {
+	c.ws = ws
+	ws.SetReadLimit(-1)
+	go func() {
+		defer close(c.done)
+		c.read()
+	}()
+}
+
+func (c *Conn) read() {
+	for {
+		kind, data, err := c.ws.Read(context.Background())
+		if err != nil {
+			c.put(arrival{err: fmt.Errorf("%w: %w", ErrClosed, err), end: true})
+			return
+		}
+		f, err := Decode(data, c.role)
+		switch {
+		case kind != websocket.MessageText:
+			err = errors.New("a binary message")
+		case len(data) > MaxFrame:
+			err = fmt.Errorf("a frame of %d bytes", len(data))
+		}
+		switch {
+		case err != nil:
+			c.put(arrival{err: &Fault{Data: data, Err: err}})
+		case c.o.OnFrame != nil:
+			c.o.OnFrame(f)
+		default:
+			c.put(arrival{frame: f})
+		}
+	}
+}
+
+func (c *Conn) put(a arrival) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inbox = append(c.inbox, a)
+	close(c.grown)
+	c.grown = make(chan struct{})
+}
+
+// Next returns the next frame. A *Fault is taken like a frame; after the last there
+// is [ErrClosed], again and again.
+func (c *Conn) Next(ctx context.Context) (Frame, error) {
+	for {
+		c.mu.Lock()
+		if len(c.inbox) > 0 {
+			a := c.inbox[0]
+			if !a.end {
+				c.inbox = c.inbox[1:]
+			}
+			c.mu.Unlock()
+			return a.frame, a.err
+		}
+		grown := c.grown
+		c.mu.Unlock()
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return Frame{}, ctx.Err()
+		}
+	}
+}
+
+// Waiting returns what has come and was not taken, for a message to people.
+func (c *Conn) Waiting() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []string
+	for _, a := range c.inbox {
+		if a.err != nil {
+			all = append(all, a.err.Error())
+		} else {
+			all = append(all, a.frame.String())
+		}
+	}
+	return all
+}
+
+// onPing is called by the reader for each ping and says whether to answer it.
+func (c *Conn) onPing(context.Context, []byte) bool {
+	c.mu.Lock()
+	c.pings++
+	c.mu.Unlock()
+	return !c.deaf.Load()
+}
+
+// Pings is how many have come.
+func (c *Conn) Pings() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pings
+}
+
+// Deafen answers no more pings.
+func (c *Conn) Deafen() { c.deaf.Store(true) }
+
+// Send sends a frame, whatever it is.
+func (c *Conn) Send(ctx context.Context, f Frame) error { return c.SendText(ctx, f.Encode()) }
+
+// SendText sends a text message.
+func (c *Conn) SendText(ctx context.Context, data []byte) error {
+	if err := c.ws.Write(ctx, websocket.MessageText, data); err != nil {
+		return fmt.Errorf("failed to send: %w", err)
+	}
+	return nil
+}
+
+// SendBinary sends a binary message.
+func (c *Conn) SendBinary(ctx context.Context, data []byte) error {
+	if err := c.ws.Write(ctx, websocket.MessageBinary, data); err != nil {
+		return fmt.Errorf("failed to send: %w", err)
+	}
+	return nil
+}
+
+// SendPart begins a text message that never ends.
+func (c *Conn) SendPart(ctx context.Context, data []byte) error {
+	w, err := c.ws.Writer(ctx, websocket.MessageText)
+	if err == nil {
+		_, err = w.Write(data)
+	}
+	if err != nil {
+		return fmt.Errorf("failed to send: %w", err)
+	}
+	return nil
+}
+
+// Ping sends a ping and waits for its pong.
+func (c *Conn) Ping(ctx context.Context) error { return c.ws.Ping(ctx) }
+
+// Done is closed when the connection is over.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Close says goodbye and waits for the relay to do so too.
+func (c *Conn) Close() {
+	_ = c.ws.Close(websocket.StatusNormalClosure, "")
+	<-c.done
+}
+
+// Drop breaks the connection off without a word.
+func (c *Conn) Drop() {
+	_ = c.ws.CloseNow()
+	<-c.done
+}

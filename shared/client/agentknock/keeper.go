@@ -1,0 +1,207 @@
+package agentknock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// deliberate are the close codes after which nobody comes back: what was said was
+// wrong, or the peer is not wanted any more.
+var deliberate = []int{1008, 1009, 4002, 4003, 4004}
+
+// keeper keeps one connection at a time, for as long as that makes sense.
+type keeper struct {
+	dial func(context.Context) (*Conn, error)
+	// opened is called with each new connection before it is read.
+	opened func(*Conn)
+	// take is called for each frame.
+	take func(*Conn, Frame)
+	// pause is how long to wait before dialling again.
+	pause time.Duration
+	// impatient ends the work when the relay refuses a connection, whatever the reason.
+	impatient bool
+
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced when something may have changed
+	conn    *Conn         // nil between connections
+	opens   int
+	wait    time.Duration // what the relay asked for before the next dial
+	err     error         // why it ended, once done is closed
+}
+
+// start begins. The context only carries values.
+func (k *keeper) start(ctx context.Context) {
+	if k.pause == 0 {
+		k.pause = 50 * time.Millisecond
+	}
+	ctx, k.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	k.done, k.changed = make(chan struct{}), make(chan struct{})
+	go func() {
+		err := k.keep(ctx)
+		k.mu.Lock()
+		k.err = err
+		k.mu.Unlock()
+		close(k.done)
+		k.change()
+	}()
+}
+
+// keep dials, reads, and dials again. It returns why that makes no sense any more.
+func (k *keeper) keep(ctx context.Context) error {
+	for {
+		c, err := k.dial(ctx)
+		if err == nil {
+			err = k.use(ctx, c)
+		}
+		var no *Refusal
+		var fault *Fault
+		switch {
+		case ctx.Err() != nil:
+			return context.Canceled
+		case errors.As(err, &no) && (no.Final() || k.impatient), errors.As(err, &fault), slices.Contains(deliberate, CodeOf(err)):
+			return err
+		case no != nil:
+			k.retryAfter(no.RetryAfter)
+		}
+		k.mu.Lock()
+		wait := max(k.pause, k.wait)
+		k.wait = 0
+		k.mu.Unlock()
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return context.Canceled
+		}
+	}
+}
+
+// use reads one connection to its end.
+func (k *keeper) use(ctx context.Context, c *Conn) error {
+	k.mu.Lock()
+	k.conn = c // first: what begins from now on is sent on it
+	k.mu.Unlock()
+	defer func() {
+		k.mu.Lock()
+		k.conn = nil
+		k.mu.Unlock()
+		if ctx.Err() != nil {
+			c.Close()
+		} else {
+			c.Drop()
+		}
+		k.change()
+	}()
+	k.opened(c)
+	k.mu.Lock()
+	k.opens++
+	k.mu.Unlock()
+	k.change()
+	for {
+		f, err := c.Next(ctx)
+		if err != nil {
+			return err
+		}
+		k.take(c, f)
+		k.change()
+	}
+}
+
+// retryAfter remembers how long the relay wants to be left alone.
+func (k *keeper) retryAfter(d time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.wait = max(k.wait, d)
+}
+
+// change wakes those who wait for something.
+func (k *keeper) change() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	close(k.changed)
+	k.changed = make(chan struct{})
+}
+
+// until waits until ok reports true or an error; ok is called without locks.
+func (k *keeper) until(ctx context.Context, what string, ok func() (bool, error)) error {
+	for {
+		k.mu.Lock()
+		changed := k.changed
+		k.mu.Unlock()
+		done, err := ok()
+		switch {
+		case err != nil:
+			return err
+		case done:
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-k.done:
+			if done, err := ok(); done || err != nil {
+				return err
+			}
+			return fmt.Errorf("%s did not come: %w", what, k.Err())
+		case <-ctx.Done():
+			return fmt.Errorf("%s did not come: %w", what, context.Cause(ctx))
+		}
+	}
+}
+
+// send sends a frame if there is a connection: if not, or if it is lost, what has
+// to be said is said again on the next one.
+func (k *keeper) send(f Frame) {
+	k.mu.Lock()
+	c := k.conn
+	k.mu.Unlock()
+	if c != nil {
+		_ = c.Send(context.Background(), f)
+	}
+}
+
+// Drop breaks the connection off, as a network does. The next one is dialled.
+func (k *keeper) Drop() {
+	k.mu.Lock()
+	c := k.conn
+	k.mu.Unlock()
+	if c != nil {
+		c.Drop()
+	}
+}
+
+// Stop says goodbye and ends the work. It may be called again.
+func (k *keeper) Stop() {
+	k.cancel()
+	<-k.done
+}
+
+// Done is closed when the work has ended, by Stop or because the relay does not
+// want this peer any more.
+func (k *keeper) Done() <-chan struct{} { return k.done }
+
+// Err is why the work has ended.
+func (k *keeper) Err() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.err
+}
+
+// Opens is how many connections there have been.
+func (k *keeper) Opens() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.opens
+}
+
+// Opened waits until there have been n connections.
+func (k *keeper) Opened(ctx context.Context, n int) error {
+	return k.until(ctx, "a connection", func() (bool, error) { return k.Opens() >= n, nil })
+}

@@ -1,0 +1,320 @@
+package skald
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"blindpost/shared/dialect/skald/skaldpb"
+)
+
+// AgentConfig configures an [Agent].
+type AgentConfig struct {
+	Config
+	// URL is the relay: wss://host is enough.
+	URL string
+	// PublicURL goes into the pairing code, if phones reach the relay by
+	// another URL; default URL.
+	PublicURL string
+	// Policy decides about clients that come through a pairing window. Without
+	// one they stay pending until Approve or Reject.
+	Policy Policy
+}
+
+// Agent is the owner of a namespace: it stays connected to the relay, pairs
+// clients and exchanges messages with them. All methods are safe for concurrent
+// use, also from OnEvent.
+type Agent struct {
+	m   *member
+	cfg AgentConfig
+
+	// pairing holds one while a pairing window is opened or closed.
+	pairing chan struct{}
+
+	mu sync.Mutex
+	// version counts the changes of the authorised list; declared is the
+	// version that the relay has taken on the link declaredOn.
+	version, declared uint64
+	declaredOn        *link
+	changed           chan struct{} // closed and replaced when the above change
+	deciding          map[PublicKey]bool
+}
+
+var _ memberRole = (*Agent)(nil)
+
+// NewAgent loads the agent from its store, or makes a new identity there. It
+// does not connect: see Run.
+func NewAgent(cfg AgentConfig) (*Agent, error) {
+	setDefault(&cfg.PublicURL, cfg.URL)
+	// Completed here, because phones take the URL of a pairing code as it is.
+	for _, u := range []*string{&cfg.URL, &cfg.PublicURL} {
+		full, err := endpoint(*u)
+		if err != nil {
+			return nil, fmt.Errorf("config: %w", err)
+		}
+		*u = full
+	}
+	m, err := newMember(cfg.Config, RoleAgent)
+	if err != nil {
+		return nil, err
+	}
+	a := &Agent{
+		m:        m,
+		cfg:      cfg,
+		pairing:  make(chan struct{}, 1),
+		changed:  make(chan struct{}),
+		deciding: make(map[PublicKey]bool),
+	}
+	m.role = a
+	// Whatever window was open, nobody watched it meanwhile.
+	if err := a.missWindow(); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Run connects, declares the authorised clients, and stays connected until ctx
+// ends; then it returns nil. It gives up only where trying again cannot help:
+// [ErrReplaced], or a [RelayError] that says that the relay will never admit
+// this identity. Everything else is retried with backoff and reported as
+// [Disconnected].
+func (a *Agent) Run(ctx context.Context) error { return a.m.run(ctx) }
+
+// WaitConnected waits until Run is connected.
+func (a *Agent) WaitConnected(ctx context.Context) error { return a.m.waitConnected(ctx) }
+
+// Reconnect drops the connection, if there is one, and connects without
+// further waiting.
+func (a *Agent) Reconnect() { a.m.reconnect() }
+
+// Flush waits until OnEvent has returned for everything that has come so far.
+// It must not be called from OnEvent.
+func (a *Agent) Flush(ctx context.Context) error { return a.m.flush(ctx) }
+
+// Identity returns the agent's identity.
+func (a *Agent) Identity() *Identity { return a.m.id }
+
+// Peers returns all clients that have ever paired.
+func (a *Agent) Peers() []Peer {
+	var peers []Peer
+	for _, p := range a.m.ledger.view().Peers {
+		peers = append(peers, p.Peer)
+	}
+	return peers
+}
+
+// NewPayload makes a payload, see the function [NewPayload].
+func (a *Agent) NewPayload(kind Kind, body any) (Payload, error) { return a.m.newPayload(kind, body) }
+
+// Send encrypts a payload for an authorised client and writes it. An empty ID
+// or TS is filled in. What nil and an error mean is in the package comment;
+// [ErrNotConnected], [ErrTooLarge] and [ErrUnknownPeer] are among the errors.
+// What the relay thinks of the message comes as [Fault] or [PeerOffline].
+func (a *Agent) Send(ctx context.Context, client PublicKey, p Payload, live bool) error {
+	return a.m.send(ctx, client, p, live)
+}
+
+// SendSealed writes a message that was sealed elsewhere, to any member.
+func (a *Agent) SendSealed(ctx context.Context, to PublicKey, s Sealed, live bool) error {
+	return a.m.sendSealed(ctx, to, s, live)
+}
+
+// Presence asks the relay who is connected, this agent included. The protocol
+// has clients ask; a relay may refuse an agent.
+func (a *Agent) Presence(ctx context.Context) ([]PublicKey, error) { return a.m.presence(ctx) }
+
+// Approve authorises a client and waits until the relay has taken the new list.
+// The decision is stored first: after [ErrNotConnected] it reaches the relay
+// with the next connection. It also closes the pairing window that the client
+// came through.
+func (a *Agent) Approve(ctx context.Context, client PublicKey) error {
+	if err := a.setStatus(client, StatusAuthorized); err != nil {
+		return err
+	}
+	if err := a.waitDeclared(ctx, a.touch()); err != nil {
+		return err
+	}
+	a.closeWindowOf(ctx, client)
+	return nil
+}
+
+// Reject turns a pending client down. A later report of it is ignored, unless
+// it comes through a new pairing window.
+func (a *Agent) Reject(ctx context.Context, client PublicKey) error {
+	if p, ok := a.m.ledger.peer(client); ok && p.Status != StatusPending {
+		return fmt.Errorf("failed to reject %v: it is %s", client, p.Status)
+	}
+	if err := a.setStatus(client, StatusDenied); err != nil {
+		return err
+	}
+	a.closeWindowOf(ctx, client)
+	return nil
+}
+
+// Revoke withdraws a client's authorisation and waits until the relay has taken
+// the new list. From then on the relay neither delivers to it nor keeps
+// anything for it. The decision is stored first, as with Approve.
+func (a *Agent) Revoke(ctx context.Context, client PublicKey) error {
+	if err := a.setStatus(client, StatusRevoked); err != nil {
+		return err
+	}
+	return a.waitDeclared(ctx, a.touch())
+}
+
+func (a *Agent) setStatus(client PublicKey, status Status) error {
+	return a.m.ledger.update(func(s *State) error {
+		p := s.peer(client)
+		if p == nil {
+			return fmt.Errorf("%w: %v", ErrUnknownPeer, client)
+		}
+		p.Status = status
+		return nil
+	})
+}
+
+// touch notes that the authorised list has changed.
+func (a *Agent) touch() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.version++
+	a.notifyLocked()
+	return a.version
+}
+
+func (a *Agent) notifyLocked() {
+	close(a.changed)
+	a.changed = make(chan struct{})
+}
+
+// declaration returns the Authorize frame and the version that it covers. The
+// version is read first: a change in between makes the list newer than it says.
+func (a *Agent) declaration() (version uint64, clients int, f *skaldpb.RelayFrame) {
+	a.mu.Lock()
+	version = a.version
+	a.mu.Unlock()
+	list := &skaldpb.Authorize{}
+	for _, p := range a.m.ledger.view().Peers {
+		if p.Status == StatusAuthorized {
+			list.Clients = append(list.Clients, p.Key[:])
+		}
+	}
+	return version, len(list.Clients), &skaldpb.RelayFrame{
+		Frame: &skaldpb.RelayFrame_Authorize{Authorize: list},
+	}
+}
+
+func (a *Agent) relayURL() string        { return a.cfg.URL }
+func (a *Agent) namespace() NamespaceID  { return a.m.id.Namespace() }
+func (a *Agent) auth() AuthFunc          { return AgentAuth(a.m.id) }
+func (a *Agent) verdict(err error) error { return finalError(err) }
+
+// opened declares the authorised list ahead of everything else, and again
+// whenever it changes.
+func (a *Agent) opened(l *link) error {
+	version, clients, f := a.declaration()
+	answered, err := l.start(l.ctx, f, replyAuthorizeOk)
+	if err != nil {
+		return err
+	}
+	l.spawn(func() { a.keepDeclared(l, answered, version, clients) })
+	return nil
+}
+
+// keepDeclared gives the connection up if the relay does not take the list:
+// a client that was revoked must not stay authorised unnoticed, and the next
+// connection declares it again.
+func (a *Agent) keepDeclared(l *link, answered <-chan answer, version uint64, clients int) {
+	for {
+		reply := <-answered
+		if reply.err != nil {
+			l.fail(fmt.Errorf("failed to declare authorised clients: %w", reply.err))
+			return
+		}
+		l.q.push(Declared{
+			Clients: clients,
+			Known:   int(reply.frame.GetAuthorizeOk().GetAuthorized()),
+		}, 0)
+		a.mu.Lock()
+		a.declaredOn, a.declared = l, version
+		a.notifyLocked()
+		a.mu.Unlock()
+		if !a.waitNewer(l, version) {
+			return
+		}
+		var f *skaldpb.RelayFrame
+		var err error
+		version, clients, f = a.declaration()
+		if answered, err = l.start(l.ctx, f, replyAuthorizeOk); err != nil {
+			l.fail(fmt.Errorf("failed to declare authorised clients: %w", err))
+			return
+		}
+	}
+}
+
+// waitNewer waits for a change after a version. It reports false at the end of
+// the link.
+func (a *Agent) waitNewer(l *link, version uint64) bool {
+	for {
+		a.mu.Lock()
+		newer, changed := a.version > version, a.changed
+		a.mu.Unlock()
+		if newer {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-l.ctx.Done():
+			return false
+		}
+	}
+}
+
+// waitDeclared waits until the relay has taken a version of the list.
+func (a *Agent) waitDeclared(ctx context.Context, version uint64) error {
+	l, _ := a.m.current()
+	if l == nil {
+		return ErrNotConnected
+	}
+	l.q.expect(1)
+	defer l.q.expect(-1)
+	for {
+		a.mu.Lock()
+		done, changed := a.declaredOn == l && a.declared >= version, a.changed
+		a.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-l.ctx.Done():
+			return l.gone()
+		case <-ctx.Done():
+			return fmt.Errorf("failed to wait for the relay: %w", context.Cause(ctx))
+		}
+	}
+}
+
+func (a *Agent) closed() {
+	// If this fails, a client that comes through meanwhile is not expected and
+	// has to be approved by hand.
+	_ = a.missWindow()
+}
+
+// errNothing ends an update that has nothing to change.
+var errNothing = errors.New("nothing to change")
+
+// missWindow marks an open pairing window as not watched all the time.
+func (a *Agent) missWindow() error {
+	err := a.m.ledger.update(func(s *State) error {
+		if !s.Window.open() || s.Window.Missed {
+			return errNothing
+		}
+		s.Window.Missed = true
+		return nil
+	})
+	if errors.Is(err, errNothing) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,246 @@
+package skald
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"blindpost/shared/dialect/skald/skaldpb"
+	"blindpost/shared/gateway"
+)
+
+// ClientConfig configures a [Client].
+type ClientConfig struct {
+	Config
+	// URL, if set, is used instead of the relay URL of the pairing code.
+	URL string
+	// Platform and DeviceToken tell the relay how to push; default Android and
+	// no token, which means no push.
+	Platform    Platform
+	DeviceToken string
+	// PendingTimeout bounds how long one Run waits, after pairing, until the
+	// agent authorises the client; default: for ever. Then Run returns the
+	// relay's refusal.
+	PendingTimeout time.Duration
+}
+
+// Client is a device that is paired with one agent. All methods are safe for
+// concurrent use, also from OnEvent.
+type Client struct {
+	m   *member
+	cfg ClientConfig
+
+	mu          sync.Mutex
+	deviceToken string
+}
+
+var _ memberRole = (*Client)(nil)
+
+// NewClient loads the client from its store, or makes a new identity there. A
+// new one has to Pair before it can Run.
+func NewClient(cfg ClientConfig) (*Client, error) {
+	setDefault(&cfg.Platform, PlatformAndroid)
+	if cfg.URL != "" {
+		if err := checkRelayURL(cfg.URL); err != nil {
+			return nil, fmt.Errorf("config: %w", err)
+		}
+	}
+	if cfg.PendingTimeout < 0 {
+		return nil, errors.New("config: PendingTimeout is negative")
+	}
+	m, err := newMember(cfg.Config, RoleClient)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{m: m, cfg: cfg, deviceToken: cfg.DeviceToken}
+	m.role = c
+	return c, nil
+}
+
+// Pair presents a scanned pairing code to the relay, once, and remembers the
+// agent. Afterwards Run works as soon as the agent has authorised this client.
+// It replaces an earlier pairing, and cannot be used while Run is at work.
+//
+// Errors: a [RelayError] with [CodePairingClosed] for a code that is used up or
+// too old, [ErrKeyChanged], and whatever the network does. If the connection
+// breaks before the relay's answer, the code may have been used; unless the
+// client is paired with another agent, that agent is remembered even so, and
+// Run shows whether it worked.
+func (c *Client) Pair(ctx context.Context, qr PairingQR) error {
+	if err := c.m.acquire(); err != nil {
+		return err
+	}
+	defer c.m.release()
+	if err := qr.check(); err != nil {
+		return err
+	}
+	if qr.AgentKey == c.m.id.PublicKey() {
+		return errors.New("failed to pair: the pairing code is our own")
+	}
+	if p, ok := c.m.ledger.peer(qr.AgentKey); ok && p.Exchange != qr.AgentExchange {
+		return fmt.Errorf("failed to pair: %w", ErrKeyChanged)
+	}
+	if _, err := NewSession(c.m.id, RoleClient, qr.AgentKey, qr.AgentExchange); err != nil {
+		return fmt.Errorf("failed to pair: %w", err)
+	}
+	relayURL := qr.RelayURL
+	if c.cfg.URL != "" {
+		relayURL = c.cfg.URL
+	}
+	auth := PairingAuth(c.m.id, qr.Namespace, qr.Token, c.token(), c.cfg.Platform)
+	w, ns, answered, err := c.m.dial(ctx, relayURL, auth)
+	if err != nil {
+		home := c.m.ledger.view().Home
+		free := home == nil || home.Agent == qr.AgentKey
+		if answered && free && refusedWith(err) == "" && !errors.Is(err, ErrProtocol) {
+			err = errors.Join(err, c.settle(qr))
+		}
+		return fmt.Errorf("failed to pair: %w", err)
+	}
+	w.close(gateway.CloseNormal, "")
+	w.abort()
+	if ns != qr.Namespace {
+		return fmt.Errorf("failed to pair: %w: admitted to another namespace", ErrProtocol)
+	}
+	return c.settle(qr)
+}
+
+// settle remembers the agent of a pairing code. Counters that are known go on.
+func (c *Client) settle(qr PairingQR) error {
+	return c.m.ledger.update(func(s *State) error {
+		if s.peer(qr.AgentKey) == nil {
+			s.Peers = append(s.Peers, PeerState{Peer: Peer{
+				Key:      qr.AgentKey,
+				Exchange: qr.AgentExchange,
+				Status:   StatusAuthorized,
+				PairedAt: time.UnixMilli(time.Now().UnixMilli()),
+			}})
+		}
+		s.Home = &Home{RelayURL: qr.RelayURL, Agent: qr.AgentKey}
+		return nil
+	})
+}
+
+// Run connects and stays connected until ctx ends; then it returns nil. Right
+// after pairing the relay refuses the client until the agent has authorised it;
+// Run tries again, with backoff, as it does for all that may pass. It gives up
+// with [ErrNotPaired], [ErrRevoked], [ErrReplaced], or a [RelayError] that says
+// that the relay will never admit this identity.
+func (c *Client) Run(ctx context.Context) error {
+	if c.m.ledger.view().Home == nil {
+		return ErrNotPaired
+	}
+	return c.m.run(ctx)
+}
+
+// WaitConnected waits until Run is connected.
+func (c *Client) WaitConnected(ctx context.Context) error { return c.m.waitConnected(ctx) }
+
+// Reconnect drops the connection, if there is one, and connects without
+// further waiting: for an app that comes to the foreground.
+func (c *Client) Reconnect() { c.m.reconnect() }
+
+// Flush waits until OnEvent has returned for everything that has come so far.
+// It must not be called from OnEvent.
+func (c *Client) Flush(ctx context.Context) error { return c.m.flush(ctx) }
+
+// Identity returns the client's identity.
+func (c *Client) Identity() *Identity { return c.m.id }
+
+// Agent returns the agent that the client is paired with.
+func (c *Client) Agent() (Peer, bool) {
+	home := c.m.ledger.view().Home
+	if home == nil {
+		return Peer{}, false
+	}
+	return c.m.ledger.peer(home.Agent)
+}
+
+// SetDeviceToken changes the push token. The relay learns it with the next
+// connection: call Reconnect if that should be now.
+func (c *Client) SetDeviceToken(token string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deviceToken = token
+}
+
+func (c *Client) token() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.deviceToken
+}
+
+// NewPayload makes a payload, see the function [NewPayload].
+func (c *Client) NewPayload(kind Kind, body any) (Payload, error) { return c.m.newPayload(kind, body) }
+
+// Send encrypts a payload for the agent and writes it, as [Agent.Send] does.
+func (c *Client) Send(ctx context.Context, p Payload, live bool) error {
+	agent, ok := c.Agent()
+	if !ok {
+		return ErrNotPaired
+	}
+	return c.m.send(ctx, agent.Key, p, live)
+}
+
+// SendSealed writes a message that was sealed elsewhere, to any member of the
+// namespace.
+func (c *Client) SendSealed(ctx context.Context, to PublicKey, s Sealed, live bool) error {
+	return c.m.sendSealed(ctx, to, s, live)
+}
+
+// Presence asks the relay who is connected, this client included.
+func (c *Client) Presence(ctx context.Context) ([]PublicKey, error) { return c.m.presence(ctx) }
+
+func (c *Client) relayURL() string {
+	if c.cfg.URL != "" {
+		return c.cfg.URL
+	}
+	if home := c.m.ledger.view().Home; home != nil {
+		return home.RelayURL
+	}
+	return ""
+}
+
+func (c *Client) namespace() NamespaceID {
+	agent, _ := c.Agent()
+	return NamespaceOf(agent.Key)
+}
+
+func (c *Client) auth() AuthFunc {
+	return ClientAuth(c.m.id, c.namespace(), c.token(), c.cfg.Platform)
+}
+
+// opened notes that the agent has authorised us.
+func (c *Client) opened(*link) error {
+	err := c.m.ledger.update(func(s *State) error {
+		if s.Home.Authorized {
+			return errNothing
+		}
+		s.Home.Authorized = true
+		return nil
+	})
+	if errors.Is(err, errNothing) {
+		return nil
+	}
+	return err
+}
+
+func (c *Client) closed() {}
+
+// clientPaired is for agents only.
+func (c *Client) clientPaired(*link, *skaldpb.ClientPaired) error { return nil }
+
+func (c *Client) verdict(err error) error {
+	if refusedWith(err) != CodeUnauthorized {
+		return finalError(err)
+	}
+	if home := c.m.ledger.view().Home; home.Authorized {
+		return fmt.Errorf("%w: %w", ErrRevoked, err)
+	}
+	if limit := c.cfg.PendingTimeout; limit > 0 && time.Since(c.m.began) >= limit {
+		return err
+	}
+	return nil
+}

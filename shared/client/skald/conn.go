@@ -1,0 +1,193 @@
+package skald
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"blindpost/shared/dialect/skald/skaldpb"
+	"blindpost/shared/gateway"
+)
+
+// connInbox bounds what a Conn reads ahead, in bytes of frames.
+const connInbox = 8 << 20
+
+// errClosed is why a connection ended that was closed on this side.
+var errClosed = errors.New("connection was closed on this side")
+
+// Conn is one connection to a relay that carries frames and knows no state: for
+// tests and load generators. It is always read, so that pings are answered
+// whether or not anybody calls Receive; frames wait until then. When 8 MiB
+// wait, it stops reading, and answers no ping either, until some are received.
+//
+// All methods are safe for concurrent use.
+type Conn struct {
+	w      *wire
+	cancel context.CancelFunc // of the read loop
+	done   chan struct{}      // closed when the read loop has ended
+
+	mu      sync.Mutex
+	inbox   []received
+	size    int           // bytes in inbox
+	changed chan struct{} // closed and replaced when the above change
+	err     error         // why the connection ended
+	closing bool
+}
+
+// received is a frame, or the error for a message that was none.
+type received struct {
+	frame *skaldpb.RelayFrame
+	err   error
+	size  int
+}
+
+var _ frameCarrier = (*Conn)(nil)
+
+// Dial opens a connection. The relay speaks first: see [Conn.Authenticate].
+func Dial(ctx context.Context, relayURL string, o DialOptions) (*Conn, error) {
+	w, err := dialWire(ctx, relayURL, o)
+	if err != nil {
+		return nil, err
+	}
+	readCtx, cancel := context.WithCancel(context.Background())
+	c := &Conn{w: w, cancel: cancel, done: make(chan struct{}), changed: make(chan struct{})}
+	go c.readLoop(readCtx)
+	return c, nil
+}
+
+// Authenticate waits for the challenge, answers it and returns the namespace.
+// A refusal is a [RelayError] with Auth set.
+func (c *Conn) Authenticate(ctx context.Context, auth AuthFunc) (NamespaceID, error) {
+	ns, _, err := handshake(ctx, c, auth)
+	return ns, err
+}
+
+// Receive returns the next frame. After the end of the connection it returns
+// the frames that still wait, then why it ended: a [CloseError] if the relay
+// said so. A message that is no frame is [ErrProtocol], once; the connection
+// goes on. An end of ctx loses nothing.
+func (c *Conn) Receive(ctx context.Context) (*skaldpb.RelayFrame, error) {
+	for {
+		c.mu.Lock()
+		if len(c.inbox) > 0 {
+			r := c.inbox[0]
+			c.inbox[0] = received{}
+			c.inbox = c.inbox[1:]
+			c.size -= r.size
+			c.notifyLocked()
+			c.mu.Unlock()
+			return r.frame, r.err
+		}
+		err, changed := c.err, c.changed
+		c.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("failed to receive frame: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// Send writes one frame. An end of ctx while it is written ends the connection.
+func (c *Conn) Send(ctx context.Context, f *skaldpb.RelayFrame) error {
+	return c.w.Send(ctx, f)
+}
+
+// SendBytes writes the bytes as one message, frame or not; on a relay that
+// speaks base64 text they are encoded so.
+func (c *Conn) SendBytes(ctx context.Context, b []byte) error { return c.w.write(ctx, b) }
+
+// SendText writes a text message as it is, for tests of what a relay makes of it.
+func (c *Conn) SendText(ctx context.Context, s string) error { return c.w.writeRawText(ctx, s) }
+
+// Ping waits for the pong to a ping.
+func (c *Conn) Ping(ctx context.Context) error { return c.w.ping(ctx) }
+
+// Done is closed when the connection has ended.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Err returns why the connection has ended, or nil.
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Close says goodbye, waits up to two seconds for the relay's answer, and ends
+// the connection.
+func (c *Conn) Close() {
+	c.markClosing()
+	c.w.close(gateway.CloseNormal, "")
+	c.Abort()
+}
+
+// Abort ends the connection at once, as a lost network would.
+func (c *Conn) Abort() {
+	c.markClosing()
+	c.cancel()
+	c.w.abort()
+	<-c.done
+}
+
+func (c *Conn) markClosing() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closing = true
+}
+
+func (c *Conn) notifyLocked() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+func (c *Conn) readLoop(ctx context.Context) {
+	defer close(c.done)
+	for c.waitRoom(ctx) {
+		f, err := c.w.Receive(ctx)
+		if err != nil && !errors.Is(err, errBadFrame) {
+			c.end(err)
+			return
+		}
+		r := received{frame: f, err: err, size: proto.Size(f) + 1}
+		c.mu.Lock()
+		c.inbox = append(c.inbox, r)
+		c.size += r.size
+		c.notifyLocked()
+		c.mu.Unlock()
+	}
+	c.end(errClosed)
+}
+
+// waitRoom waits until the inbox has room and reports whether to go on.
+func (c *Conn) waitRoom(ctx context.Context) bool {
+	for {
+		c.mu.Lock()
+		full, changed := c.size >= connInbox, c.changed
+		c.mu.Unlock()
+		if !full {
+			return ctx.Err() == nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (c *Conn) end(err error) {
+	c.w.abort()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing {
+		err = errClosed
+	}
+	c.err = err
+	c.notifyLocked()
+}

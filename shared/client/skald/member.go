@@ -1,0 +1,290 @@
+package skald
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"blindpost/shared/dialect/skald/skaldpb"
+)
+
+// errReconnect is why a connection ends after Reconnect.
+var errReconnect = errors.New("told to connect anew")
+
+// memberRole is what tells an Agent from a Client.
+type memberRole interface {
+	relayURL() string
+	namespace() NamespaceID
+	auth() AuthFunc
+	// opened runs when the relay has admitted us, before anybody else can
+	// send and before anything is read.
+	opened(l *link) error
+	// closed runs when a link that was opened has ended.
+	closed()
+	// clientPaired runs on the read loop. An error ends the connection.
+	clientPaired(l *link, f *skaldpb.ClientPaired) error
+	// verdict returns the error with which to give up, or nil to try again.
+	verdict(err error) error
+}
+
+// member is what Agent and Client share: the connection that comes back, the
+// sessions, and what is sent and received.
+type member struct {
+	cfg    Config
+	id     *Identity
+	own    Role
+	role   memberRole
+	ledger *ledger
+	chance *chance
+
+	// order holds one while a frame is counted, sealed and written, so that
+	// counters reach the relay in order. It outlives connections.
+	order chan struct{}
+	// kick holds one if the next wait between attempts is to be skipped.
+	kick chan struct{}
+	// tasks are goroutines that outlive a link, but not Run.
+	tasks sync.WaitGroup
+
+	// began is when Run began; owned by it.
+	began time.Time
+
+	mu       sync.Mutex
+	running  bool
+	queue    *eventQueue // nil unless Run is at work
+	link     *link
+	changed  chan struct{} // closed and replaced when link changes
+	sessions map[PublicKey]*Session
+}
+
+// newMember loads the state, or makes a new identity.
+func newMember(cfg Config, own Role) (*member, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	m := &member{
+		cfg:      cfg,
+		own:      own,
+		chance:   &chance{r: cfg.Rand},
+		order:    make(chan struct{}, 1),
+		kick:     make(chan struct{}, 1),
+		changed:  make(chan struct{}),
+		sessions: make(map[PublicKey]*Session),
+	}
+	state, err := cfg.Store.Load()
+	if errors.Is(err, ErrNoState) {
+		state, err = m.newState()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("failed to load state: %w", err)
+	}
+	if state.Role != own {
+		return nil, fmt.Errorf("%w: it belongs to a %v, not to a %v", ErrState, state.Role, own)
+	}
+	if m.id, err = NewIdentity(state.Seed); err != nil {
+		return nil, err
+	}
+	m.ledger = newLedger(cfg.Store, state)
+	return m, nil
+}
+
+func (m *member) newState() (State, error) {
+	id, err := GenerateIdentity(m.chance)
+	if err != nil {
+		return State{}, err
+	}
+	s := State{Role: m.own, Seed: id.Seed()}
+	return s, m.cfg.Store.Save(s)
+}
+
+// acquire claims what only one of Run and Pair may use.
+func (m *member) acquire() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.running {
+		return ErrRunning
+	}
+	m.running = true
+	return nil
+}
+
+func (m *member) release() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.running = false
+}
+
+// run connects again and again until ctx ends (nil) or it is hopeless.
+func (m *member) run(ctx context.Context) error {
+	if err := m.acquire(); err != nil {
+		return err
+	}
+	defer m.release()
+	m.began = time.Now()
+	q := newEventQueue(m.cfg.QueueSize)
+	var dispatcher sync.WaitGroup
+	dispatcher.Go(func() { q.handOut(func(e Event) { m.cfg.OnEvent(ctx, e) }) })
+	m.setQueue(q)
+	err := m.keepConnected(ctx, q)
+	m.tasks.Wait()
+	m.setQueue(nil)
+	q.close()
+	dispatcher.Wait()
+	return err
+}
+
+func (m *member) setQueue(q *eventQueue) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.queue = q
+}
+
+// flush waits until what has come so far has been handed out.
+func (m *member) flush(ctx context.Context) error {
+	b := make(barrier)
+	m.mu.Lock()
+	if m.queue == nil {
+		m.mu.Unlock()
+		return nil
+	}
+	// Under the lock: a queue that is still set here is not closed yet.
+	m.queue.push(b, 0)
+	m.mu.Unlock()
+	select {
+	case <-b:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("failed to wait for events: %w", context.Cause(ctx))
+	}
+}
+
+func (m *member) keepConnected(ctx context.Context, q *eventQueue) error {
+	failures := 0
+	for {
+		connected, lasted, err := m.connect(ctx, q)
+		if ctx.Err() != nil {
+			q.push(Disconnected{WasConnected: connected, Final: true}, 0)
+			return nil
+		}
+		if final := m.role.verdict(err); final != nil {
+			q.push(Disconnected{Err: final, WasConnected: connected, Final: true}, 0)
+			return final
+		}
+		if lasted >= m.cfg.StableAfter || errors.Is(err, errReconnect) {
+			failures = 0
+		}
+		failures++
+		delay := m.cfg.Backoff.Delay(failures, m.chance.fraction())
+		q.push(Disconnected{Err: err, WasConnected: connected, RetryIn: delay}, 0)
+		if m.pause(ctx, delay) {
+			failures = 0
+		}
+	}
+}
+
+// pause waits between two attempts. It reports whether it was cut short.
+func (m *member) pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-m.kick:
+		return true
+	}
+	return false
+}
+
+// connect opens one connection and serves it to its end.
+func (m *member) connect(ctx context.Context, q *eventQueue) (connected bool, lasted time.Duration, err error) {
+	w, ns, _, err := m.dial(ctx, m.role.relayURL(), m.role.auth())
+	if err != nil {
+		return false, 0, err
+	}
+	if ns != m.role.namespace() {
+		w.abort()
+		return false, 0, fmt.Errorf("%w: admitted to another namespace", ErrProtocol)
+	}
+	l := newLink(ctx, m, w, q)
+	stop := context.AfterFunc(ctx, func() { l.fail(context.Cause(ctx)) })
+	err = m.role.opened(l)
+	stop()
+	if err != nil {
+		l.end(err)
+		return false, 0, context.Cause(l.ctx)
+	}
+	since := time.Now()
+	m.setLink(l)
+	q.push(Connected{Namespace: ns}, 0)
+	err = l.serve(ctx)
+	m.setLink(nil)
+	l.end(err)
+	m.role.closed()
+	return true, time.Since(since), err
+}
+
+// dial opens a connection and has it admitted. answered is as in handshake.
+func (m *member) dial(ctx context.Context, relayURL string, auth AuthFunc) (w *wire, ns NamespaceID, answered bool, err error) {
+	dialCtx, cancel := context.WithTimeout(ctx, m.cfg.DialTimeout)
+	defer cancel()
+	if w, err = dialWire(dialCtx, relayURL, m.cfg.Dial); err != nil {
+		return nil, ns, false, err
+	}
+	authCtx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	if ns, answered, err = handshake(authCtx, w, auth); err != nil {
+		w.abort()
+		return nil, ns, answered, err
+	}
+	return w, ns, answered, nil
+}
+
+func (m *member) setLink(l *link) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.link = l
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// dropLink takes a link away that is about to end.
+func (m *member) dropLink(l *link) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.link == l {
+		m.link = nil // which wakes nobody: all that is waited for is the next
+	}
+}
+
+// current returns the link and a channel that is closed when it changes.
+func (m *member) current() (*link, <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.link, m.changed
+}
+
+func (m *member) waitConnected(ctx context.Context) error {
+	for {
+		l, changed := m.current()
+		if l != nil {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ErrNotConnected, context.Cause(ctx))
+		}
+	}
+}
+
+func (m *member) reconnect() {
+	select {
+	case m.kick <- struct{}{}:
+	default:
+	}
+	if l, _ := m.current(); l != nil {
+		l.fail(errReconnect)
+	}
+}

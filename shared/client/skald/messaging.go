@@ -1,0 +1,189 @@
+package skald
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"blindpost/shared/dialect/skald/skaldpb"
+)
+
+// inOrder runs f while nobody else counts or writes.
+func (m *member) inOrder(ctx context.Context, f func() error) error {
+	select {
+	case m.order <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("failed to wait for an earlier frame: %w", context.Cause(ctx))
+	}
+	defer func() { <-m.order }()
+	return f()
+}
+
+// newPayload makes a payload with our randomness.
+func (m *member) newPayload(kind Kind, body any) (Payload, error) {
+	return NewPayload(m.chance, time.Now(), kind, body)
+}
+
+// send seals a payload for an authorised peer and writes it.
+func (m *member) send(ctx context.Context, to PublicKey, p Payload, live bool) error {
+	if p.ID == "" {
+		id, err := NewUUID(m.chance)
+		if err != nil {
+			return err
+		}
+		p.ID = id
+	}
+	if p.TS == 0 {
+		p.TS = time.Now().UnixMilli()
+	}
+	doc, err := p.Marshal()
+	if err != nil {
+		return err
+	}
+	framed, err := Frame(doc)
+	if err != nil {
+		return err
+	}
+	if err := checkSize(len(framed)+TagSize, live); err != nil {
+		return err
+	}
+	session, err := m.session(to)
+	if err != nil {
+		return err
+	}
+	return m.inOrder(ctx, func() error {
+		l, _ := m.current()
+		if l == nil {
+			return ErrNotConnected
+		}
+		counter, err := m.ledger.nextSend(to)
+		if err != nil {
+			return err
+		}
+		sealed, err := session.sealFramed(counter, framed)
+		if err != nil {
+			return err
+		}
+		return l.writeMessage(to, sealed, live)
+	})
+}
+
+// sendSealed writes what somebody else has sealed.
+func (m *member) sendSealed(ctx context.Context, to PublicKey, s Sealed, live bool) error {
+	if err := checkSize(len(s.Ciphertext), live); err != nil {
+		return err
+	}
+	return m.inOrder(ctx, func() error {
+		l, _ := m.current()
+		if l == nil {
+			return ErrNotConnected
+		}
+		return l.writeMessage(to, s, live)
+	})
+}
+
+func checkSize(ciphertext int, live bool) error {
+	limit := MaxStoredCiphertext
+	if live {
+		limit = MaxLiveCiphertext
+	}
+	if ciphertext > limit {
+		return fmt.Errorf("failed to send: %w: %d bytes of ciphertext, at most %d", ErrTooLarge, ciphertext, limit)
+	}
+	return nil
+}
+
+// session returns the session with an authorised peer.
+func (m *member) session(key PublicKey) (*Session, error) {
+	peer, ok := m.ledger.peer(key)
+	if !ok || peer.Status != StatusAuthorized {
+		return nil, fmt.Errorf("%w: %v", ErrUnknownPeer, key)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.sessions[key]; s != nil {
+		return s, nil
+	}
+	s, err := NewSession(m.id, m.own, peer.Key, peer.Exchange)
+	if err != nil {
+		return nil, err
+	}
+	m.sessions[key] = s
+	return s, nil
+}
+
+// receive opens a message and hands it out. It returns an error only if the
+// counter cannot be stored: then the connection has to end, so that the relay
+// keeps the message.
+func (m *member) receive(l *link, msg *skaldpb.Message) error {
+	from, err := ParsePublicKey(msg.GetPeer())
+	if err != nil {
+		return l.nonsense(err)
+	}
+	drop := func(err error) error {
+		l.q.push(Dropped{From: from, Err: err}, 0)
+		return nil
+	}
+	if _, known := m.ledger.peer(from); !known {
+		l.q.push(SealedMessage{
+			From:       from,
+			Nonce:      msg.GetNonce(),
+			Ciphertext: msg.GetCiphertext(),
+			Live:       msg.GetLive(),
+		}, len(msg.GetCiphertext()))
+		return nil
+	}
+	session, err := m.session(from)
+	if err != nil {
+		return drop(err)
+	}
+	counter, plaintext, err := session.Open(msg.GetNonce(), msg.GetCiphertext())
+	if errors.Is(err, ErrOpen) {
+		return drop(err)
+	}
+	// The peer has sealed it, so its counter counts, whatever is inside.
+	switch counted := m.ledger.accept(from, counter); {
+	case errors.Is(counted, ErrReplay):
+		return drop(counted)
+	case counted != nil:
+		return counted
+	}
+	if err != nil {
+		return drop(err)
+	}
+	payload, err := ParsePayload(plaintext)
+	if err != nil {
+		return drop(err)
+	}
+	l.q.push(Message{
+		From:    from,
+		Payload: payload,
+		Live:    msg.GetLive(),
+		Counter: counter,
+	}, len(plaintext))
+	return nil
+}
+
+// presence asks who is connected.
+func (m *member) presence(ctx context.Context) ([]PublicKey, error) {
+	l, _ := m.current()
+	if l == nil {
+		return nil, ErrNotConnected
+	}
+	f, err := l.ask(ctx, &skaldpb.RelayFrame{
+		Frame: &skaldpb.RelayFrame_PresenceRequest{PresenceRequest: &skaldpb.PresenceRequest{}},
+	}, replyPresenceList)
+	if err != nil {
+		return nil, err
+	}
+	online := make([]PublicKey, 0, len(f.GetPresenceList().GetOnline()))
+	for _, b := range f.GetPresenceList().GetOnline() {
+		key, err := ParsePublicKey(b)
+		if err != nil {
+			return nil, fmt.Errorf("%w: presence list: %w", ErrProtocol, err)
+		}
+		online = append(online, key)
+	}
+	return online, nil
+}

@@ -1,0 +1,265 @@
+package skald
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+	"google.golang.org/protobuf/proto"
+
+	"blindpost/shared/dialect/skald/skaldpb"
+	"blindpost/shared/gateway"
+)
+
+// readLimit is the largest message taken from a relay, in bytes: a live frame
+// as base64, with room.
+const readLimit = 1 << 20
+
+// Limits of API Gateway, the front that carries base64 text, in bytes. Its
+// frames may have 32 KiB with their header.
+const (
+	textFrameMax   = 30 << 10
+	textMessageMax = 128 << 10
+)
+
+// closeWait bounds how long a graceful close waits for the relay's part of it.
+const closeWait = 2 * time.Second
+
+// errBadFrame marks a message that is no frame. The connection can go on.
+var errBadFrame = fmt.Errorf("%w: message is no frame", ErrProtocol)
+
+// DialOptions say how to reach a relay. The zero value dials TCP, checks
+// certificates against the system's and honours the proxy variables.
+type DialOptions struct {
+	// HTTPClient replaces everything below but Header.
+	HTTPClient *http.Client
+	TLSConfig  *tls.Config
+	// DialContext makes the transport connection, for instance one end of a
+	// net.Pipe. No proxy is used with it.
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+	// Header goes with the upgrade request.
+	Header http.Header
+}
+
+func (o DialOptions) check() error {
+	if o.HTTPClient != nil && (o.TLSConfig != nil || o.DialContext != nil) {
+		return errors.New("dial options: HTTPClient excludes TLSConfig and DialContext")
+	}
+	return nil
+}
+
+func (o DialOptions) client() *http.Client {
+	if o.HTTPClient != nil {
+		return o.HTTPClient
+	}
+	t := &http.Transport{
+		TLSClientConfig: o.TLSConfig,
+		DialContext:     o.DialContext,
+		// An upgraded connection is never reused; one that was refused would
+		// only idle.
+		DisableKeepAlives: true,
+	}
+	if o.DialContext == nil {
+		t.Proxy = http.ProxyFromEnvironment
+	}
+	return &http.Client{Transport: t}
+}
+
+// endpoint completes a relay URL that names a host only.
+func endpoint(relayURL string) (string, error) {
+	if err := checkRelayURL(relayURL); err != nil {
+		return "", err
+	}
+	u, err := url.Parse(relayURL)
+	if err != nil {
+		return "", errors.New("relay URL does not parse")
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path = DefaultPath
+	}
+	return u.String(), nil
+}
+
+// wire is one WebSocket connection that carries frames. Frames are binary
+// messages, unless the relay speaks base64 in text messages: API Gateway can do
+// nothing else. The relay speaks first, so its first message decides.
+type wire struct {
+	ws *websocket.Conn
+	// transport is below ws, where the HTTP client let us see it.
+	transport net.Conn
+
+	// Owned by the one reader.
+	heard bool
+
+	text     atomic.Bool
+	lastRead atomic.Int64 // Unix nanoseconds of the last message, ping or pong
+}
+
+var _ frameCarrier = (*wire)(nil)
+
+func dialWire(ctx context.Context, relayURL string, o DialOptions) (*wire, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	target, err := endpoint(relayURL)
+	if err != nil {
+		return nil, fmt.Errorf("failed to dial relay: %w", err)
+	}
+	w := &wire{}
+	w.touch()
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(info httptrace.GotConnInfo) { w.transport = info.Conn },
+	})
+	ws, resp, err := websocket.Dial(ctx, target, &websocket.DialOptions{
+		HTTPClient:     o.client(),
+		HTTPHeader:     o.Header,
+		OnPingReceived: func(context.Context, []byte) bool { w.touch(); return true },
+		OnPongReceived: func(context.Context, []byte) { w.touch() },
+	})
+	if err != nil {
+		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
+			return nil, fmt.Errorf("failed to dial relay: HTTP status %d", resp.StatusCode)
+		}
+		return nil, fmt.Errorf("failed to dial relay: %w", err)
+	}
+	ws.SetReadLimit(readLimit)
+	w.ws = ws
+	return w, nil
+}
+
+func (w *wire) touch() { w.lastRead.Store(time.Now().UnixNano()) }
+
+// idle returns for how long nothing has come from the relay.
+func (w *wire) idle() time.Duration { return time.Since(time.Unix(0, w.lastRead.Load())) }
+
+// Receive returns the next frame; pings are answered meanwhile. One goroutine
+// reads. An end of ctx ends the connection. errBadFrame does not.
+func (w *wire) Receive(ctx context.Context) (*skaldpb.RelayFrame, error) {
+	kind, data, err := w.ws.Read(ctx)
+	if err != nil {
+		return nil, readError(err)
+	}
+	w.touch()
+	text := kind == websocket.MessageText
+	if !w.heard {
+		w.heard = true
+		w.text.Store(text)
+	}
+	if text != w.text.Load() {
+		return nil, errBadFrame
+	}
+	if text {
+		// A failing API Gateway integration sends JSON here.
+		if data, err = base64.StdEncoding.DecodeString(string(data)); err != nil {
+			return nil, errBadFrame
+		}
+	}
+	f := &skaldpb.RelayFrame{}
+	if err := proto.Unmarshal(data, f); err != nil {
+		return nil, errBadFrame
+	}
+	return f, nil
+}
+
+// readError makes a close frame of the relay a *CloseError.
+func readError(err error) error {
+	var closed websocket.CloseError
+	if errors.As(err, &closed) {
+		return &CloseError{Code: gateway.CloseCode(closed.Code), Reason: closed.Reason}
+	}
+	return fmt.Errorf("failed to read frame: %w", err)
+}
+
+// Send writes one frame, see write.
+func (w *wire) Send(ctx context.Context, f *skaldpb.RelayFrame) error {
+	b, err := encodeFrame(f)
+	if err != nil {
+		return err
+	}
+	return w.write(ctx, b)
+}
+
+// write sends one encoded frame. An end of ctx while it is being written ends
+// the connection: half a message cannot be taken back.
+func (w *wire) write(ctx context.Context, frame []byte) error {
+	var err error
+	if w.text.Load() {
+		err = w.writeText(ctx, frame)
+	} else {
+		err = w.ws.Write(ctx, websocket.MessageBinary, frame)
+	}
+	if err != nil {
+		return fmt.Errorf("failed to write frame: %w", err)
+	}
+	return nil
+}
+
+func (w *wire) writeText(ctx context.Context, frame []byte) error {
+	size := base64.StdEncoding.EncodedLen(len(frame))
+	if size > textMessageMax {
+		return fmt.Errorf("%w: %d bytes as text, this relay takes %d", ErrTooLarge, size, textMessageMax)
+	}
+	message := make([]byte, size)
+	base64.StdEncoding.Encode(message, frame)
+	if size <= textFrameMax {
+		return w.ws.Write(ctx, websocket.MessageText, message)
+	}
+	out, err := w.ws.Writer(ctx, websocket.MessageText)
+	if err != nil {
+		return err
+	}
+	for len(message) > 0 {
+		n := min(len(message), textFrameMax)
+		if _, err := out.Write(message[:n]); err != nil {
+			return err
+		}
+		message = message[n:]
+	}
+	return out.Close()
+}
+
+// writeRawText sends a text message that is no frame.
+func (w *wire) writeRawText(ctx context.Context, s string) error {
+	if err := w.ws.Write(ctx, websocket.MessageText, []byte(s)); err != nil {
+		return fmt.Errorf("failed to write text: %w", err)
+	}
+	return nil
+}
+
+// ping waits for the pong. Somebody has to read meanwhile.
+func (w *wire) ping(ctx context.Context) error { return w.ws.Ping(ctx) }
+
+// close says goodbye and waits a moment for the answer. Somebody may read
+// meanwhile.
+func (w *wire) close(code gateway.CloseCode, reason string) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = w.ws.Close(websocket.StatusCode(code), reason)
+	}()
+	timer := time.NewTimer(closeWait)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
+
+// abort ends the connection at once.
+func (w *wire) abort() {
+	// CloseNow waits for a Close that is under way. Without its transport that
+	// Close has nothing more to wait for.
+	if w.transport != nil {
+		_ = w.transport.Close()
+	}
+	_ = w.ws.CloseNow()
+}

@@ -1,0 +1,22 @@
+package sim
+
+import (
+	"os"
+	"runtime/debug"
+	"testing"
+
+	"blindpost/shared/proof/engine"
+)
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // the garbage of a schedule is small and short-lived
+	os.Exit(m.Run())
+}
+
+var suite = engine.Suite{World: World, Dialect: "aelos", Seeds: 600, Again: 40, Mutations: Mutations(), Budget: 1000}
+
+func TestSimulation(t *testing.T) { suite.Simulate(t) }
+
+func TestASeedIsASchedule(t *testing.T) { suite.Repeat(t) }
+
+func TestMutations(t *testing.T) { suite.Find(t) }

@@ -1,0 +1,150 @@
+package secret_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"blindpost/shared/settings/secret"
+)
+
+// source is a place that a secret is read from.
+type source struct {
+	text  string
+	err   error
+	reads int
+	now   time.Time
+	log   bytes.Buffer
+}
+
+func (s *source) open(long bool) *secret.Words {
+	return secret.New(secret.Options{
+		Read: func(context.Context) (string, error) { s.reads++; return s.text, s.err },
+		Long: long,
+		Now:  func() time.Time { return s.now },
+		Log:  slog.New(slog.NewTextHandler(&s.log, nil)),
+	})
+}
+
+func (s *source) pass(d time.Duration) { s.now = s.now.Add(d) }
+
+const oldWord, newWord = "the-old-word-of-the-front", "the-new-word-of-the-front"
+
+func wantCheck(t *testing.T, w *secret.Words, value string, want bool) {
+	t.Helper()
+	if got, err := w.Check(context.Background(), value); err != nil || got != want {
+		t.Errorf("check of %q is %v, %v, want %v", value, got, err, want)
+	}
+}
+
+func TestRotation(t *testing.T) {
+	s := &source{text: oldWord + "\n", now: time.Unix(1e9, 0)}
+	w := s.open(true)
+	wantCheck(t, w, oldWord, true)
+	wantCheck(t, w, newWord, false)
+	wantCheck(t, w, "", false)
+	wantCheck(t, w, oldWord+"\n", false)
+
+	s.text = oldWord + " " + newWord
+	wantCheck(t, w, newWord, false) // not read again yet
+	s.pass(secret.MaxAge)
+	wantCheck(t, w, newWord, true)
+	wantCheck(t, w, oldWord, true)
+	if word, err := w.Word(context.Background()); word != oldWord || err != nil {
+		t.Errorf("word is %q, %v", word, err)
+	}
+
+	s.text = newWord
+	s.pass(time.Second)
+	if w.Forget() {
+		t.Error("words that were read a second ago were forgotten")
+	}
+	s.pass(time.Minute)
+	if !w.Forget() {
+		t.Error("words of a minute ago were not forgotten")
+	}
+	wantCheck(t, w, oldWord, false)
+	wantCheck(t, w, newWord, true)
+	if s.reads != 3 {
+		t.Errorf("%d reads, want 3", s.reads)
+	}
+}
+
+func TestSourceThatFails(t *testing.T) {
+	s := &source{err: errors.New("unreachable"), now: time.Unix(1e9, 0)}
+	w := s.open(true)
+	if _, err := w.Check(context.Background(), oldWord); err == nil {
+		t.Error("a secret that cannot be read was checked")
+	}
+	s.text, s.err = oldWord, nil
+	wantCheck(t, w, oldWord, true)
+	s.text, s.err = "", errors.New("unreachable again")
+	s.pass(secret.MaxAge)
+	wantCheck(t, w, oldWord, true)
+	if log := s.log.String(); !strings.Contains(log, "unreachable again") || strings.Contains(log, oldWord) {
+		t.Errorf("log: %s", log)
+	}
+}
+
+func TestWordsThatWillNotDo(t *testing.T) {
+	for _, text := range []string{"", " \n", "short", oldWord + " short"} {
+		w := (&source{text: text}).open(true)
+		ok, err := w.Check(context.Background(), text)
+		if ok || err == nil || strings.Contains(err.Error(), "short ") {
+			t.Errorf("%q: %v, %v", text, ok, err)
+		}
+		if word, err := w.Word(context.Background()); word != "" || err == nil {
+			t.Errorf("%q: %q, %v", text, word, err)
+		}
+	}
+	w := (&source{text: ""}).open(false)
+	wantCheck(t, w, "", false)
+}
+
+func TestFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "data", "callback-secret")
+	if _, err := secret.File(name)(context.Background()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error is %v", err)
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	made := 0
+	for range 8 {
+		wg.Go(func() {
+			ok, err := secret.EnsureFile(name)
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if ok {
+				made++
+			}
+		})
+	}
+	wg.Wait()
+	first, err := secret.File(name)(context.Background())
+	if err != nil || len(strings.TrimSpace(first)) < 20 || made != 1 {
+		t.Fatalf("made %d times; %d characters, %v", made, len(first), err)
+	}
+	if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	entries, err := os.ReadDir(filepath.Dir(name))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("%v, %v", entries, err)
+	}
+	if err := os.WriteFile(name, bytes.Repeat([]byte("x"), 65<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := secret.File(name)(context.Background()); err == nil {
+		t.Error("a file that is too large was read")
+	}
+}
