@@ -75,8 +75,11 @@ func (f *front) Close(_ context.Context, c gateway.Conn, code gateway.CloseCode,
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed != nil {
+	switch {
+	case l.closed != nil:
 		return gateway.ErrGone
+	case l.stuck != nil:
+		return l.stuck
 	}
 	l.closed = &closing{code, reason}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"blindpost/shared/gateway"
 	"blindpost/shared/relay"
@@ -95,32 +96,26 @@ func (d *Dialect) attached(ctx context.Context, c *relay.Conn, p private) error 
 // attachBoat makes this the connection of its boat. The viewers do not hear of it if
 // the boat had another one.
 func (d *Dialect) attachBoat(ctx context.Context, c *relay.Conn, p private, again bool) error {
-	var before gateway.Conn
 	replaced := false
 	_, _, err := d.change(ctx, p.group, func(r *roster) bool {
-		before, replaced = "", false
-		if r.Boat != nil {
-			before = r.Boat.Conn
-			// A hello that comes again may be one that was answered long ago.
-			replaced = again && before != c.ID && r.Boat.At > c.At.UnixMilli()
-		}
-		if before == c.ID || replaced {
+		before := r.Boat
+		// A hello that comes again may be one that was answered long ago.
+		replaced = slices.Contains(r.Replaced, c.ID) ||
+			again && before != nil && before.Conn != c.ID && before.At > c.At.UnixMilli()
+		if replaced || before != nil && before.Conn == c.ID {
 			return false
+		}
+		if before != nil {
+			r.Replaced = append(r.Replaced, before.Conn)
 		}
 		r.Boat = &boat{Conn: c.ID, Proto: p.proto, At: c.At.UnixMilli()}
 		return true
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case before == c.ID:
-	case replaced:
+	}
+	if replaced {
 		return d.close(ctx, c.ID, gateway.CloseReplaced, replacedText)
-	case before != "":
-		if err := d.close(ctx, before, gateway.CloseReplaced, replacedText); err != nil {
-			// Its next frame finds it replaced.
-			d.core.Log().WarnContext(ctx, "failed to close a replaced connection", "conn", before, "error", err)
-		}
 	}
 	return d.attached(ctx, c, p)
 }

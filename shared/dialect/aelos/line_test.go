@@ -31,6 +31,7 @@ type line struct {
 	slow    bool // droppable messages are dropped
 	broken  error
 	arrives bool                  // what is posted arrives though it is broken
+	stuck   error                 // of each attempt to close it
 	posted  func(gateway.Message) // called before a message is taken
 }
 

@@ -23,7 +23,10 @@ type roster struct {
 	// Forgotten are the tags that an earlier connection may not have been told to
 	// forget.
 	Forgotten keptTags `json:"f,omitempty"`
-	Lease     *lease   `json:"l,omitempty"`
+	// Replaced are connections of the boat that are still to be closed, because a newer
+	// one has taken over.
+	Replaced []gateway.Conn `json:"x,omitempty"`
+	Lease    *lease         `json:"l,omitempty"`
 
 	group   string
 	version string // of the item as it was read; "" if there was none
@@ -82,7 +85,7 @@ func (r *roster) status() said {
 }
 
 // empty says that there is nobody left.
-func (r *roster) empty() bool { return r.Boat == nil && len(r.Viewers) == 0 }
+func (r *roster) empty() bool { return r.Boat == nil && len(r.Viewers) == 0 && len(r.Replaced) == 0 }
 
 // byConn finds a viewer, nil if there is none.
 func (r *roster) byConn(c gateway.Conn) *viewer {
@@ -109,9 +112,10 @@ func (r *roster) remove(c gateway.Conn) bool {
 	if r.Boat != nil && r.Boat.Conn == c {
 		r.Boat, changed = nil, true
 	}
-	n := len(r.Viewers)
+	n := len(r.Viewers) + len(r.Replaced)
 	r.Viewers = slices.DeleteFunc(r.Viewers, func(v viewer) bool { return v.Conn == c })
-	return changed || len(r.Viewers) != n
+	r.Replaced = slices.DeleteFunc(r.Replaced, func(x gateway.Conn) bool { return x == c })
+	return changed || len(r.Viewers)+len(r.Replaced) != n
 }
 
 // free reports whether nobody remembers a tag.
@@ -131,7 +135,7 @@ func (r *roster) heldBy(sub string) (n int64) {
 
 // conns are all connections.
 func (r *roster) conns() []gateway.Conn {
-	var all []gateway.Conn
+	all := slices.Clone(r.Replaced)
 	if r.Boat != nil {
 		all = append(all, r.Boat.Conn)
 	}

@@ -18,7 +18,8 @@ import (
 // others wait for it, because it tells what they have changed too. Should it die,
 // nobody knows what it has told: when the lease has run out, the next one tells it
 // again. Should it be so slow that the lease runs out under it, its words may come
-// after those of the next one; it notices, and has the truth told once more.
+// after those of the next one; it notices, and has the truth told once more. It also
+// closes the connections of the boat that were replaced, until that has succeeded.
 
 // lease is the right to tell.
 type lease struct {
@@ -46,9 +47,10 @@ const (
 	settleWait = leaseTime + time.Second
 )
 
-// settled says that nobody has to be told anything now, and that nobody is at it.
+// settled says that nobody has to be told anything now or closed, and that nobody is at
+// it.
 func (r *roster) settled(now time.Time) bool {
-	if r.Lease != nil {
+	if r.Lease != nil || len(r.Replaced) > 0 {
 		return false
 	}
 	for i := range r.Viewers {
@@ -253,7 +255,8 @@ func (n *news) unsure(r *roster) bool {
 			changed = true
 		}
 	}
-	if r.Boat != nil && (r.Boat.Conn == n.boat || n.failedTo(r.Boat.Conn)) {
+	// Nor does a newer connection of the boat know what an older one was told.
+	if r.Boat != nil && (r.Boat.Conn == n.boat || n.failedTo(r.Boat.Conn) || len(n.tried) > 0) {
 		r.Boat.Listed, changed = false, true
 	}
 	if len(n.tried) > 0 {

@@ -9,7 +9,7 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// news is what has been told.
+// news is what has been told, and who was found gone or closed.
 type news struct {
 	mu      sync.Mutex
 	viewers map[gateway.Conn]said
@@ -40,9 +40,9 @@ func (n *news) failedFor(c gateway.Conn, err error) {
 	n.failed.err = errors.Join(n.failed.err, err)
 }
 
-// tell posts what has to be told according to r. New viewers are welcomed first:
-// the boat may speak to them as soon as it knows of them. Then all others are told
-// at the same time, so that nobody waits for one who reads slowly.
+// tell posts what has to be told according to r. Replaced connections are closed and new
+// viewers welcomed first: the boat may speak to them as soon as it knows of them. Then
+// all others are told at the same time, so that nobody waits for one who reads slowly.
 func (d *Dialect) tell(ctx context.Context, r *roster) *news {
 	n := &news{viewers: make(map[gateway.Conn]said)}
 	var known []tag
@@ -54,7 +54,12 @@ func (d *Dialect) tell(ctx context.Context, r *roster) *news {
 	if d.late(r) {
 		return n
 	}
+	var wg sync.WaitGroup
+	for _, c := range r.Replaced {
+		wg.Go(func() { d.closeReplaced(ctx, c, n) })
+	}
 	d.tellViewers(ctx, r, n, func(v *viewer) bool { return v.Said == saidNothing })
+	wg.Wait()
 	for i := range r.Viewers {
 		if v := &r.Viewers[i]; v.Said == saidNothing && n.viewers[v.Conn] != saidNothing {
 			known = append(known, v.Tag)
@@ -63,7 +68,6 @@ func (d *Dialect) tell(ctx context.Context, r *roster) *news {
 	if d.late(r) {
 		return n
 	}
-	var wg sync.WaitGroup
 	if r.Boat != nil {
 		wg.Go(func() { d.tellBoat(ctx, r, n, known) })
 	}
@@ -92,6 +96,20 @@ func (d *Dialect) tellViewers(ctx context.Context, r *roster, n *news, meant fun
 		})
 	}
 	wg.Wait()
+}
+
+// closeReplaced closes a connection of the boat that a newer one has replaced.
+func (d *Dialect) closeReplaced(ctx context.Context, c gateway.Conn, n *news) {
+	ctx, cancel := context.WithTimeout(ctx, postTime)
+	defer cancel()
+	err := d.close(ctx, c, gateway.CloseReplaced, replacedText)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err != nil {
+		n.failedFor(c, err)
+		return
+	}
+	n.gone = append(n.gone, c)
 }
 
 // late says that the lease may end under the next post.
