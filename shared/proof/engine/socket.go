@@ -163,6 +163,12 @@ func (k *Socket) pending() bool {
 // longest is how long a connection of API Gateway may last.
 const longest = 2 * time.Hour
 
+// Lapses reports whether the front ends the connection within d because it has lasted as
+// long as it may.
+func (k *Socket) Lapses(d time.Duration) bool {
+	return k.engine.Plan.Mode == Functions && k.open && time.Since(k.OpenedAt)+d >= longest
+}
+
 // idleLimit is when a front notices that a peer is silent.
 func (e *Engine) idleLimit() time.Duration {
 	if e.Plan.Mode == Functions {
@@ -180,11 +186,8 @@ func (k *Socket) noticeable() bool {
 
 // closeOld ends the connections that have lasted as long as they may.
 func (e *Engine) closeOld() {
-	if e.Plan.Mode != Functions {
-		return
-	}
 	for _, k := range e.list {
-		if k.open && !k.closed && time.Since(k.OpenedAt) >= longest {
+		if !k.closed && k.Lapses(0) {
 			e.tracef("%v has lasted as long as it may", k)
 			k.closed = true
 			k.end()

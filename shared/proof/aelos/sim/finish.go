@@ -20,10 +20,10 @@ func (w *world) Finish() {
 	for range 3 {
 		for _, p := range w.ends() {
 			l := p.newest()
-			if l != nil && !l.said {
+			if l != nil && !l.stays() {
 				l.sock.HangUp()
 			}
-			if l == nil || !l.said {
+			if l == nil || !l.stays() {
 				p.dial()
 			}
 		}
@@ -47,6 +47,13 @@ func (w *world) Finish() {
 			w.e.Violate(propEnd, "of %s is left: %s", strings.TrimPrefix(partition, aelos.Partition), left[0].Attrs["r"].Raw())
 		}
 	}
+}
+
+// stays says that a connection has said hello, and that neither its token nor its front
+// ends it before the sessions have been looked at: that would be right, and not at rest.
+func (l *line) stays() bool {
+	const looked = 5 * time.Minute
+	return l.said && l.world.e.Now().Add(looked).Before(l.expires) && !l.sock.Lapses(looked)
 }
 
 // checkBeliefs: a boat knows its viewers, and each viewer whether its boat is there.

@@ -170,6 +170,18 @@ func frontMutations() []engine.Mutation {
 			},
 		},
 		{
+			Name: "replaced-stays",
+			What: "a connection of a boat that was replaced is not closed",
+			Front: func(_ *engine.Engine, next gateway.Front) gateway.Front {
+				return &engine.MutantFront{Front: next, OnClose: func(ctx context.Context, c gateway.Conn, code gateway.CloseCode, reason string) error {
+					if code == gateway.CloseReplaced {
+						return nil
+					}
+					return next.Close(ctx, c, code, reason)
+				}}
+			},
+		},
+		{
 			Name: "everybody-commands",
 			What: "the role of a viewer is not looked at",
 			Table: func(_ *engine.Engine, next table.Table) table.Table {
