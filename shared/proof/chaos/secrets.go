@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -50,7 +51,7 @@ func (s *secrets) add(of string, secret []byte) {
 		[]byte(hex.EncodeToString(half)),
 		[]byte(strings.ToUpper(hex.EncodeToString(half))),
 		[]byte(strings.Trim(fmt.Sprint(half), "[]")), // as %v prints bytes
-		[]byte(strings.Trim(fmt.Sprintf("%q", half), `"`)),
+		[]byte(quotedStart(secret, half)),
 		[]byte(strings.Trim(fmt.Sprintf("%#v", half), "[]byte{}")),
 	}
 	// In base64 of something longer, it can begin at any of three places.
@@ -72,6 +73,17 @@ func (s *secrets) add(of string, secret []byte) {
 		h := coarseHash(text)
 		s.coarse[h/64] |= 1 << (h % 64)
 	}
+}
+
+// quotedStart is how the first half begins when the whole is printed by %q. The two may
+// part before the end of the half: a character may lie across it.
+func quotedStart(whole, half []byte) string {
+	a, b := strconv.Quote(string(whole)), strconv.Quote(string(half))
+	n := 1
+	for n < len(b)-1 && a[n] == b[n] {
+		n++
+	}
+	return b[1:n]
 }
 
 func coarseHash(b []byte) uint32 {

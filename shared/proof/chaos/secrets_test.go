@@ -22,6 +22,8 @@ func TestSecrets(t *testing.T) {
 	s.add("payload", p.body[:])
 	s.add("a nonce", p.nonce[:])
 	s.add("a key", key)
+	split := []byte("\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0fé\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f")
+	s.add("a split key", split) // one character lies across its middle
 	s.add("a token", []byte("device-0123456789abcdef"))
 	ciphertext, nonce := p.print(letter{from: 1, to: 2, n: 3}, 500)
 
@@ -50,6 +52,7 @@ func TestSecrets(t *testing.T) {
 		{"JSON", string(marshalled), "a key"},
 		{"raw", "x" + string(key) + "y", "a key"},
 		{"quoted", fmt.Sprintf("%q", key), "a key"},
+		{"quoted, a character in the middle", fmt.Sprintf("%q", split), "a split key"},
 		{"numbers", fmt.Sprintf("%v", key), "a key"},
 		{"Go", fmt.Sprintf("%#v", key), "a key"},
 		{"JSON log", viaSlog(asJSON, key), "a key"},
