@@ -7,7 +7,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 FUNCTIONS := connect message disconnect sweeper
 
-.PHONY: run demo test build functions race sim chaos chaos-short test-infra test-functions test-aws try-aws test-dynamo deploy fuzz bench bench-short cost cost-keep lint generate clean
+.PHONY: run demo test build functions race sim chaos chaos-short test-infra test-functions test-aws try-aws test-dynamo test-module module deploy fuzz bench bench-short cost cost-keep lint generate clean
 
 run: build ## start the relay on its embedded default
 	$(BIN) serve
@@ -64,6 +64,12 @@ test-dynamo: ## the storage suite and the simulation against a stand-in of Dynam
 	./.ci/standins/dynamo install
 	./.ci/standins/dynamo run $(GO) test -tags aws -count=1 ./shared/table/dynamo/...
 	./.ci/standins/dynamo run $(GO) test -tags aws -count=1 -timeout 20m ./shared/proof/skald/sim -run OverDynamo -v
+
+module: ## gives the module another path, in go.mod and everywhere it is named: make module MODULE=example.com/you/blindpost
+	@./.ci/module "$(MODULE)"
+
+test-module: build ## does that in a copy, and uses a client from another module, against the binary
+	./.ci/module-test
 
 deploy: ## to AWS; settings in ARGS='-c blindpost:edge=true', see infra/README.md
 	npx aws-cdk@2 deploy $(ARGS)

@@ -2,4 +2,4 @@
 // from relay.proto. `make generate` writes relay.pb.go again.
 package skaldpb
 
-//go:generate protoc --go_out=. --go_opt=paths=source_relative relay.proto
+//go:generate protoc --go_out=. --go_opt=paths=source_relative --go_opt=Mrelay.proto=./skaldpb relay.proto

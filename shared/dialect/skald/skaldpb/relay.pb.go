@@ -1599,7 +1599,7 @@ const file_relay_proto_rawDesc = "" +
 	"\bPlatform\x12\x18\n" +
 	"\x14PLATFORM_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fPLATFORM_IOS\x10\x01\x12\x14\n" +
-	"\x10PLATFORM_ANDROID\x10\x02B(Z&blindpost/shared/dialect/skald/skaldpbb\x06proto3"
+	"\x10PLATFORM_ANDROID\x10\x02b\x06proto3"
 
 var (
 	file_relay_proto_rawDescOnce sync.Once
