@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
+	"sync"
 )
 
 // locks is a fixed set of locks addressed by name. Two names may share a lock,
@@ -12,19 +13,27 @@ import (
 // in a testing/synctest bubble.
 type locks struct {
 	seed uint64
-	set  []chan struct{}
+	set  []lock
+}
+
+// lock is made when it is first asked for: a process that lives for one frame needs two.
+type lock struct {
+	made sync.Once
+	ch   chan struct{}
+}
+
+func (l *lock) get() chan struct{} {
+	l.made.Do(func() { l.ch = make(chan struct{}, 1) })
+	return l.ch
 }
 
 // newLocks takes a seed from random, so that nobody outside can choose names
 // that share a lock.
 func newLocks(n int, random io.Reader) *locks {
-	l := &locks{set: make([]chan struct{}, n)}
+	l := &locks{set: make([]lock, n)}
 	var seed [8]byte
 	if _, err := io.ReadFull(random, seed[:]); err == nil {
 		l.seed = binary.LittleEndian.Uint64(seed[:])
-	}
-	for i := range l.set {
-		l.set[i] = make(chan struct{}, 1)
 	}
 	return l
 }
@@ -32,7 +41,7 @@ func newLocks(n int, random io.Reader) *locks {
 // lock waits for the lock of a name; the caller sends back into the channel
 // with unlock.
 func (l *locks) lock(ctx context.Context, a, b string) (chan struct{}, error) {
-	ch := l.set[l.hash(a, b)%uint64(len(l.set))]
+	ch := l.set[l.hash(a, b)%uint64(len(l.set))].get()
 	select {
 	case ch <- struct{}{}:
 		return ch, nil
