@@ -138,21 +138,21 @@ func (a *App) message(ctx context.Context, payload []byte) (any, error) {
 // the time that a consumer keeps back at the end.
 const giveUpTime = time.Second
 
-// fromIngress handles a frame, the end of a connection, or a job.
+// fromIngress handles a frame, the end of a connection, or a job. A frame that cannot
+// be handled ends its connection, also if the reason is that it cannot be read.
 func (a *App) fromIngress(ctx context.Context, c *core, m sqs.Message) error {
 	r, ok, err := record.Parse(m.Body)
-	if err != nil {
-		return err
-	}
-	if !ok {
+	if err == nil && !ok {
 		return c.run(ctx, m)
 	}
-	err = c.adapter.Handle(ctx, r, m.ID)
+	if err == nil {
+		err = c.adapter.Handle(ctx, r, m.ID)
+	}
 	if err != nil && m.Last {
 		// Also if the frame has used up all of its time.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpTime)
 		defer cancel()
-		return errors.Join(err, c.adapter.GiveUp(ctx, r))
+		return errors.Join(err, c.adapter.GiveUp(ctx, r, m.Group))
 	}
 	return err
 }
@@ -169,7 +169,7 @@ func (a *App) direct(ctx context.Context, c *core, payload []byte) (any, error) 
 		return nil, err
 	}
 	if err := c.adapter.Handle(ctx, r, ""); err != nil {
-		return nil, errors.Join(err, c.adapter.GiveUp(ctx, r))
+		return nil, errors.Join(err, c.adapter.GiveUp(ctx, r, r.ConnectionID))
 	}
 	return accepted, nil
 }

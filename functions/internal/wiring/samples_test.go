@@ -120,6 +120,7 @@ func (d *desk) sample(f wiring.Function, name string, changes ...string) (string
 type peers struct {
 	posted []string
 	closed int
+	ended  []string // the ids of those that were closed
 	err    error
 }
 
@@ -130,8 +131,9 @@ func (p *peers) PostToConnection(_ context.Context, in *api.PostToConnectionInpu
 	return &api.PostToConnectionOutput{}, p.err
 }
 
-func (p *peers) DeleteConnection(context.Context, *api.DeleteConnectionInput, ...func(*api.Options)) (*api.DeleteConnectionOutput, error) {
+func (p *peers) DeleteConnection(_ context.Context, in *api.DeleteConnectionInput, _ ...func(*api.Options)) (*api.DeleteConnectionOutput, error) {
 	p.closed++
+	p.ended = append(p.ended, *in.ConnectionId)
 	return &api.DeleteConnectionOutput{}, p.err
 }
 

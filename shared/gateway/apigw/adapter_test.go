@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -340,12 +341,38 @@ func TestFailedFrame(t *testing.T) {
 		t.Error("the first failure closed the connection")
 	}
 	for range 2 { // open, then gone
-		if err := a.GiveUp(t.Context(), r); err != nil {
+		if err := a.GiveUp(t.Context(), r, r.ConnectionID); err != nil {
 			t.Error(err)
 		}
 	}
 	if len(s.ids) != 2 {
 		t.Errorf("%d closes", len(s.ids))
+	}
+}
+
+// What cannot be read says its message group, at the address of the API; a front of our
+// own is not at that address.
+func TestGiveUpByGroup(t *testing.T) {
+	for name, tt := range map[string]struct {
+		record   *record.Record
+		callback string
+		ends     bool
+	}{
+		"no record":            {nil, "https://d.example/prod", true},
+		"no connection in it":  {&record.Record{Event: "MESSAGE"}, "https://d.example/prod", true},
+		"no address":           {nil, "", false},
+		"a front of our own":   {&record.Record{Event: "MESSAGE", ConnectionID: "c", Callback: "https://f.example"}, "https://d.example/prod", false},
+		"the end is not given": {&record.Record{Event: "DISCONNECT"}, "https://d.example/prod", false},
+	} {
+		s := &script{}
+		a := apigw.New(apigw.Options{Handler: &handler{}, Front: frontOver(s, nil), Callback: tt.callback})
+		err := a.GiveUp(t.Context(), tt.record, "Cgroup=")
+		if ended := slices.Equal(s.ids, []string{"Cgroup="}); ended != tt.ends || len(s.ids) != 0 && !ended {
+			t.Errorf("%s: ended %q, %v", name, s.ids, err)
+		}
+		if quiet := tt.ends || tt.record != nil && tt.record.Event == "DISCONNECT"; (err == nil) != quiet {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -378,7 +405,7 @@ func TestDisconnect(t *testing.T) {
 		if len(h.ends) != 1 || h.ends[0] != tt.want {
 			t.Errorf("got %+v, want %+v", h.ends, tt.want)
 		}
-		if err := a.GiveUp(t.Context(), r); err != nil || len(s.ids) != 0 {
+		if err := a.GiveUp(t.Context(), r, r.ConnectionID); err != nil || len(s.ids) != 0 {
 			t.Errorf("giving up a disconnect: %v, %d calls", err, len(s.ids))
 		}
 	}

@@ -59,11 +59,22 @@ func (a *Adapter) frame(ctx context.Context, c gateway.Conn, r *record.Record, i
 }
 
 // GiveUp ends the connection of a record that cannot be handled, so that its
-// peer learns that something is missing.
-func (a *Adapter) GiveUp(ctx context.Context, r *record.Record) error {
+// peer learns that something is missing. If the record cannot be read, in part or at
+// all (then it is nil), group is asked: the message group of a frame is the id of its
+// connection.
+func (a *Adapter) GiveUp(ctx context.Context, r *record.Record, group string) error {
+	if r == nil {
+		r = &record.Record{Event: record.Message}
+	}
+	if r.Event != record.Message {
+		return nil
+	}
 	c, err := a.conn(r)
-	if err != nil || r.Event != record.Message {
-		return err
+	if err != nil && r.Callback == "" && a.o.Callback != "" {
+		c, err = newConn(group, a.o.Callback)
+	}
+	if err != nil {
+		return fmt.Errorf("failed to give up a connection: %w", err)
 	}
 	return a.close(ctx, c, gateway.CloseInternal, "internal error")
 }

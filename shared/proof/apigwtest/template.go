@@ -8,8 +8,10 @@ import (
 	"strings"
 )
 
+// The words of VTL that our template uses. A reference in double quotes becomes a
+// string; with "!", null becomes an empty one.
 var (
-	reference = regexp.MustCompile(`\$util\.urlEncode\((?:\$util\.base64Encode\(\$input\.body\)|\$context\.[a-zA-Z]+)\)`)
+	reference = regexp.MustCompile(`\$util\.urlEncode\((?:\$util\.base64Encode\("\$!input\.body"\)|"\$context\.[a-zA-Z]+")\)`)
 	call      = regexp.MustCompile(`^\$util\.(urlEncode|base64Encode)\((.*)\)$`)
 )
 
@@ -25,10 +27,10 @@ func Render(template string, context map[string]string, body string) url.Values 
 			}
 			return base64.StdEncoding.EncodeToString([]byte(value(m[2])))
 		}
-		if expr == "$input.body" {
+		if expr == `"$!input.body"` {
 			return body
 		}
-		v, ok := context[strings.TrimPrefix(expr, "$context.")]
+		v, ok := context[strings.TrimSuffix(strings.TrimPrefix(expr, `"$context.`), `"`)]
 		if !ok {
 			panic(fmt.Sprintf("template refers to %s", expr))
 		}

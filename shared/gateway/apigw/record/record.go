@@ -12,6 +12,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
+	"strings"
 )
 
 // The events, in the words of API Gateway.
@@ -61,6 +64,39 @@ func (r *Record) Text() (string, error) {
 		return "", errors.New("body of a record is not base64") // the error itself would quote it
 	}
 	return string(b), nil
+}
+
+// UnmarshalJSON takes a time as a number or as a string: [Template] makes a string of
+// whatever API Gateway has, and the rest of this code writes numbers.
+func (r *Record) UnmarshalJSON(b []byte) error {
+	type fields Record
+	in := struct {
+		*fields
+		Time millis `json:"requestTimeEpoch"`
+	}{fields: (*fields)(r)}
+	if err := json.Unmarshal(b, &in); err != nil {
+		return err
+	}
+	r.Time = int64(in.Time)
+	return nil
+}
+
+// millis is a time in milliseconds. A decimal fraction or an exponent is what a
+// template makes of a floating-point number.
+type millis int64
+
+func (m *millis) UnmarshalJSON(b []byte) error {
+	text := strings.Trim(string(b), `"`)
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		*m = millis(n)
+		return nil
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(math.Abs(f) < 1<<53) {
+		return errors.New("time of a record is not a number of milliseconds")
+	}
+	*m = millis(f)
+	return nil
 }
 
 // Parse reads the body of a message of the ingress queue. It reports false if

@@ -64,13 +64,24 @@ func TestRecordSurvivesTheQueue(t *testing.T) {
 	}
 }
 
+// What a time is as text depends on its type in API Gateway.
+func TestTimeOfAnyType(t *testing.T) {
+	for _, text := range []string{`1705751700453`, `"1705751700453"`, `1.705751700453E12`, `"1.705751700453E12"`, `"1705751700453.0"`} {
+		r, ok, err := record.Parse(`{"requestTimeEpoch":` + text + `,"event":"MESSAGE","connectionId":"c="}`)
+		if err != nil || !ok || *r != (record.Record{Event: record.Message, ConnectionID: "c=", Time: 1705751700453}) {
+			t.Errorf("%s: %+v, %v, %v", text, r, ok, err)
+		}
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		body string
 		bad  bool
 	}{
 		{``, true}, {`x`, true}, {`[]`, true}, {`{"event":7}`, true}, {`{"event":"CONNECT"}`, true},
-		{`{"event":"MESSAGE","requestTimeEpoch":"soon"}`, true},
+		{`{"event":"MESSAGE","requestTimeEpoch":"soon"}`, true}, {`{"event":"MESSAGE","requestTimeEpoch":"NaN"}`, true},
+		{`{"event":"MESSAGE","requestTimeEpoch":"1e300"}`, true}, {`{"event":"MESSAGE","requestTimeEpoch":true}`, true}, {`{"event":"MESSAGE","requestTimeEpoch":""}`, true},
 		{`{}`, false}, {`{"kind":"pump"}`, false},
 	} {
 		r, ok, err := record.Parse(tt.body)

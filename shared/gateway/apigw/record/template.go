@@ -22,16 +22,27 @@ const (
 // base64 as well: $util.escapeJavaScript makes "\'" of an apostrophe, which is
 // no JSON, and a queue refuses an empty body and most control characters.
 //
+// Nothing depends on the type of a value. The functions of $util take strings, and
+// Velocity leaves a call that it cannot match in the text as it is; so each
+// value is put into a string first, which Velocity does with any type, and is a
+// string in the JSON. A body that is null is an empty frame.
+//
 // The group is the connection, so that its frames stay in order; the
 // deduplication id is API Gateway's id of the frame.
 const Template = "Action=SendMessage&Version=2012-11-05" +
-	"&MessageGroupId=$util.urlEncode($context.connectionId)" +
-	"&MessageDeduplicationId=$util.urlEncode($context.messageId)" +
+	"&MessageGroupId=" + contextPrefix + "connectionId" + contextSuffix +
+	"&MessageDeduplicationId=" + contextPrefix + "messageId" + contextSuffix +
 	"&MessageBody=%7B%22event%22%3A%22" + Message + "%22" +
-	"%2C%22connectionId%22%3A%22$util.urlEncode($context.connectionId)%22" +
-	"%2C%22domainName%22%3A%22$util.urlEncode($context.domainName)%22" +
-	"%2C%22stage%22%3A%22$util.urlEncode($context.stage)%22" +
-	"%2C%22messageId%22%3A%22$util.urlEncode($context.messageId)%22" +
-	"%2C%22requestTimeEpoch%22%3A$util.urlEncode($context.requestTimeEpoch)" +
+	"%2C%22connectionId%22%3A%22" + contextPrefix + "connectionId" + contextSuffix + "%22" +
+	"%2C%22domainName%22%3A%22" + contextPrefix + "domainName" + contextSuffix + "%22" +
+	"%2C%22stage%22%3A%22" + contextPrefix + "stage" + contextSuffix + "%22" +
+	"%2C%22messageId%22%3A%22" + contextPrefix + "messageId" + contextSuffix + "%22" +
+	"%2C%22requestTimeEpoch%22%3A%22" + contextPrefix + "requestTimeEpoch" + contextSuffix + "%22" +
 	"%2C%22isBase64Encoded%22%3Afalse" +
-	"%2C%22body%22%3A%22$util.urlEncode($util.base64Encode($input.body))%22%7D"
+	"%2C%22body%22%3A%22$util.urlEncode($util.base64Encode(\"$!input.body\"))%22%7D"
+
+// What stands around the name of a variable of the context.
+const (
+	contextPrefix = "$util.urlEncode(\"$context."
+	contextSuffix = "\")"
+)

@@ -217,7 +217,7 @@ func (r *rig) SendMessage(_ context.Context, in *awssqs.SendMessageInput, _ ...f
 		r.working.Go(func() {
 			for rec := range line {
 				if r.adapter.Handle(context.Background(), &rec, "") != nil {
-					_ = r.adapter.GiveUp(context.Background(), &rec)
+					_ = r.adapter.GiveUp(context.Background(), &rec, rec.ConnectionID)
 				}
 			}
 		})
