@@ -39,8 +39,8 @@ type Conn struct {
 	// Private belongs to the dialect (for example a challenge).
 	Private []byte
 
-	messages window
-	control  window
+	messages rateWindow
+	control  rateWindow
 	// counted is the frame that the windows have counted last, frame the one
 	// that is being handled; see gateway.FrameEvent.ID.
 	counted string
@@ -102,8 +102,8 @@ func (c *Conn) WasDone() bool { return c.frame != "" && slices.Contains(c.done, 
 
 func (c *Conn) admitted() bool { return c.Joined() && c.Admitted }
 
-// window counts events since its start. See limits.go.
-type window struct {
+// rateWindow counts events since its start. See limits.go.
+type rateWindow struct {
 	start time.Time
 	n     int64
 }
@@ -199,7 +199,7 @@ func (r *Relay) LoadConn(ctx context.Context, id gateway.Conn) (*Conn, error) {
 		return nil, fmt.Errorf("failed to load the connection record: %w", err)
 	}
 	c := connFrom(id, it)
-	if r.scattered {
+	if r.distributed {
 		r.unsaved.complete(c)
 	}
 	return c, nil
@@ -216,7 +216,7 @@ func (r *Relay) saveConn(ctx context.Context, c *Conn, conds ...table.Cond) erro
 	if _, err := r.table.Write(ctx, op); err != nil {
 		return fmt.Errorf("failed to save the connection record: %w", err)
 	}
-	if r.scattered {
+	if r.distributed {
 		r.unsaved.forget(c.ID)
 	}
 	return nil

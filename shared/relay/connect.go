@@ -11,7 +11,7 @@ import (
 )
 
 // Connect admits a connection to the dialect that serves its path. Where the answer of a
-// handler can be lost (see Options.Scattered), the same Connect may come again, and then
+// handler can be lost (see Options.Distributed), the same Connect may come again, and then
 // has the same answer.
 func (r *Relay) Connect(ctx context.Context, e gateway.ConnectEvent) (gateway.ConnectResult, error) {
 	d := r.byPath(e.Path)
@@ -25,7 +25,7 @@ func (r *Relay) Connect(ctx context.Context, e gateway.ConnectEvent) (gateway.Co
 			return res, nil
 		}
 	}
-	if r.scattered {
+	if r.distributed {
 		c, err := r.LoadConn(ctx, e.Conn)
 		if err != nil {
 			return gateway.ConnectResult{}, err

@@ -33,8 +33,8 @@ func (s *stage) knock(t *testing.T, id gateway.Conn) (nonce []byte, status int, 
 	return f.GetChallenge().GetNonce(), res.Status, nil
 }
 
-func scatteredStage(limit int64) *stage {
-	s := newStage(func(o *relay.Options) { o.Scattered, o.Limits.ConnectionsPerIP = true, limit })
+func distributedStage(limit int64) *stage {
+	s := newStage(func(o *relay.Options) { o.Distributed, o.Limits.ConnectionsPerIP = true, limit })
 	s.reset()
 	return s
 }
@@ -42,7 +42,7 @@ func scatteredStage(limit int64) *stage {
 // The answer of a Connect is lost, and the front asks again: a peer may have signed the
 // first challenge by then.
 func TestConnectAgain(t *testing.T) {
-	s := scatteredStage(2)
+	s := distributedStage(2)
 	l := s.connect()
 	for range 3 {
 		nonce, _, err := s.knock(t, l.id)
@@ -76,7 +76,7 @@ func TestConnectAgain(t *testing.T) {
 // agree on a challenge.
 func TestConnectTwiceAtOnce(t *testing.T) {
 	for _, lost := range []bool{false, true} {
-		s := scatteredStage(0)
+		s := distributedStage(0)
 		record := relay.ConnPartition + "c1"
 		var other []byte
 		trouble := errors.New("the answer was lost")

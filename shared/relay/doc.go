@@ -37,7 +37,7 @@
 // Within one process the frames of one member, over all its connections, are
 // also handled one after another (see Hold); that closes the window between
 // looking at the member item and posting a live message, which no condition can.
-// Where every handler has a process of its own (see Options.Scattered), a connection
+// Where every handler has a process of its own (see Options.Distributed), a connection
 // waits for the frames of the one that it has replaced.
 //
 // # Once more

@@ -83,7 +83,7 @@ func nextLook(now time.Time) time.Time { return now.Truncate(lookEvery).Add(look
 // lookSoon has the sweeper look at the connections of a group, if nobody else will.
 // It goes before a join: who comes after a crash in between may not come at all.
 func (r *Relay) lookSoon(ctx context.Context, group string) error {
-	if !r.scattered {
+	if !r.distributed {
 		return nil
 	}
 	op := DueOp(nextLook(r.now()), group)
@@ -193,7 +193,7 @@ func (r *Relay) expire(ctx context.Context, group string) (time.Time, error) {
 		if next := r.now().Add(time.Minute); at.Before(next) {
 			at = next
 		}
-		if next := nextLook(r.now()); connected && r.scattered && next.Before(at) {
+		if next := nextLook(r.now()); connected && r.distributed && next.Before(at) {
 			at = next
 		}
 		return at, nil

@@ -93,7 +93,7 @@ func (r *Relay) Join(ctx context.Context, c *Conn, j Joining) (Joined, error) {
 	// If the connection is ours already, a crash has interrupted this admission,
 	// perhaps before the others were told: tell them, again.
 	// And the one before may have died in its admission, when it was draining.
-	untold := replaced == c.ID || r.scattered && old.Attrs["cs"].Num() == connDraining
+	untold := replaced == c.ID || r.distributed && old.Attrs["cs"].Num() == connDraining
 	out := Joined{Replaced: replaced, First: replaced == "" || untold || r.front.Gone(replaced)}
 	if replaced == c.ID {
 		replaced = c.after // nor may the one before have been closed
@@ -129,7 +129,7 @@ func (r *Relay) closeReplaced(ctx context.Context, c *Conn, id gateway.Conn) {
 	if err != nil && !errors.Is(err, gateway.ErrGone) {
 		r.log.WarnContext(ctx, "failed to close a replaced connection", "conn", id, "error", err)
 	}
-	if !r.scattered {
+	if !r.distributed {
 		return
 	}
 	// Should its end not be reported, the new one must not wait for it in vain.

@@ -76,7 +76,7 @@ func TestLostConnectionThatIsReportedLater(t *testing.T) {
 // The functions are not told of the end of a connection, and nobody writes to it:
 // the sweeper finds it within an hour, also later.
 func TestSweepFindsALostDisconnect(t *testing.T) {
-	s := begin(t, scattered)
+	s := begin(t, distributed)
 	agent, phone := s.home()
 	sweeps := func(n int) {
 		for range n {

@@ -32,15 +32,15 @@ type Limits struct {
 
 const limitWindow = time.Minute
 
-func windowFrom(a table.Attrs, start, n string) window {
+func windowFrom(a table.Attrs, start, n string) rateWindow {
 	v, ok := a[start]
 	if !ok {
-		return window{}
+		return rateWindow{}
 	}
-	return window{start: time.UnixMilli(v.Num()), n: a[n].Num()}
+	return rateWindow{start: time.UnixMilli(v.Num()), n: a[n].Num()}
 }
 
-func (w window) put(a table.Attrs, start, n string) {
+func (w rateWindow) put(a table.Attrs, start, n string) {
 	if w.n != 0 {
 		a[start] = table.Number(w.start.UnixMilli())
 		a[n] = table.Number(w.n)
@@ -49,9 +49,9 @@ func (w window) put(a table.Attrs, start, n string) {
 
 // take counts one event and reports whether it is within the limit. A window
 // begins with the first event after the last one has ended.
-func (w *window) take(now time.Time, limit int64) bool {
+func (w *rateWindow) take(now time.Time, limit int64) bool {
 	if now.Sub(w.start) >= limitWindow || now.Before(w.start) {
-		*w = window{start: now.Truncate(time.Millisecond)} // as it is stored
+		*w = rateWindow{start: now.Truncate(time.Millisecond)} // as it is stored
 	}
 	if w.n >= limit {
 		return false
@@ -77,7 +77,7 @@ func (r *Relay) TakeMessageOf(ctx context.Context, c *Conn, limit int64) (bool, 
 	return r.take(ctx, c, &c.messages, limit)
 }
 
-func (r *Relay) take(ctx context.Context, c *Conn, w *window, limit int64) (bool, error) {
+func (r *Relay) take(ctx context.Context, c *Conn, w *rateWindow, limit int64) (bool, error) {
 	if limit == 0 || (c.frame != "" && c.frame == c.counted) {
 		return true, nil
 	}
@@ -87,7 +87,7 @@ func (r *Relay) take(ctx context.Context, c *Conn, w *window, limit int64) (bool
 		return false, nil
 	}
 	c.counted = c.frame
-	if r.scattered && limit >= seldomFrom && r.unsaved.count(name, w.start, w.start.Equal(began)) < saveEvery && w.n <= limit/2 {
+	if r.distributed && limit >= seldomFrom && r.unsaved.count(name, w.start, w.start.Equal(began)) < saveEvery && w.n <= limit/2 {
 		return true, nil
 	}
 	return true, r.SaveConn(ctx, c)

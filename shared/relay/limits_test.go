@@ -56,7 +56,7 @@ func TestWindow(t *testing.T) {
 		{"a limit of none", []event{{0, 0, false}, {time.Hour, 0, false}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var w window
+			var w rateWindow
 			for i, e := range c.events {
 				if got := w.take(start.Add(e.at), e.limit); got != e.want {
 					t.Errorf("event %d at %v: %v, want %v", i, e.at, got, e.want)

@@ -17,7 +17,7 @@ func TestLastWordAboutARevokedMember(t *testing.T) {
 		}
 	}
 	t.Run("it comes", func(t *testing.T) {
-		s := begin(t, scattered)
+		s := begin(t, distributed)
 		agent, phone := s.home()
 		s.disconnect(phone)
 		s.front.before = func(to gateway.Conn) error {
@@ -33,7 +33,7 @@ func TestLastWordAboutARevokedMember(t *testing.T) {
 		wantPresence(t, agent, 1, offline)
 	})
 	t.Run("it goes", func(t *testing.T) {
-		s := begin(t, scattered)
+		s := begin(t, distributed)
 		agent, phone := s.home()
 		wantPresence(t, agent, 1, online)
 		s.onceAfter(writes(memberItem(1)), revoke(s, agent))
@@ -57,7 +57,7 @@ func TestAdmissionThatDiesAndIsReplaced(t *testing.T) {
 		{"not delivered again", false, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := begin(t, scattered)
+			s := begin(t, distributed)
 			agent, phone := s.home()
 			s.disconnect(phone)
 			first := s.connect()

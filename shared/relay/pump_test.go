@@ -44,7 +44,7 @@ func TestLongMailboxIsEmptiedInParts(t *testing.T) {
 		{"time", 40, 20, 300 * time.Millisecond, 17, 16},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := begin(t, scattered)
+			s := begin(t, distributed)
 			agent, phone := s.home()
 			s.disconnect(phone)
 			want := numbered(c.messages)
@@ -86,7 +86,7 @@ func TestLongMailboxIsEmptiedInParts(t *testing.T) {
 // A job that pumps does not undo what a handler has written into the record of the
 // connection meanwhile, nor bring a record back that has been deleted.
 func TestPumpWritesItsOwnPartOfTheRecord(t *testing.T) {
-	s := begin(t, scattered)
+	s := begin(t, distributed)
 	agent, phone := s.home()
 	s.disconnect(phone)
 	for _, words := range numbered(140) {
@@ -127,7 +127,7 @@ func once1(do func()) func(gateway.Conn) error {
 // What is too large for the front of a member stays for another one, and does not
 // block what is behind it.
 func TestTooLargeForTheFront(t *testing.T) {
-	s := begin(t, scattered)
+	s := begin(t, distributed)
 	agent, phone := s.home()
 	s.disconnect(phone)
 	s.says(agent, 1, "large")

@@ -12,7 +12,7 @@ import (
 // The pump of a connection that has just been replaced leaves alone what waits for
 // its successor.
 func TestPumpOfAReplacedConnection(t *testing.T) {
-	s := begin(t, scattered)
+	s := begin(t, distributed)
 	agent, phone := s.home()
 	s.disconnect(phone)
 	var second *line

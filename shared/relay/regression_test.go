@@ -94,7 +94,7 @@ func TestDeletionThatIsInterrupted(t *testing.T) {
 // A post fails and its handler dies before it can ask for another try: somebody
 // tries all the same.
 func TestFailedPostIsTriedAgain(t *testing.T) {
-	s := begin(t, scattered)
+	s := begin(t, distributed)
 	agent, phone := s.home()
 	s.front.before = once1err(phone.id)
 	s.onceAfter(func(step relay.Step) bool {
@@ -144,7 +144,7 @@ func TestLiveMessageMeetsAReplacement(t *testing.T) {
 // An admission that is delivered again after the member has moved on to a newer
 // connection does not take it back.
 func TestAdmissionThatComesAgain(t *testing.T) {
-	s := begin(t, scattered)
+	s := begin(t, distributed)
 	_, phone := s.home()
 	s.disconnect(phone)
 	old := s.connect()
@@ -195,7 +195,7 @@ func TestJoinThatIsDoneButReportedAsFailed(t *testing.T) {
 // again: it counts neither against a full mailbox nor against the rate, and arrives
 // once.
 func TestStoredFrameThatComesAgain(t *testing.T) {
-	s := begin(t, scattered, func(o *relay.Options) { o.Limits.MailboxCap, o.Limits.MessagesPerMinute = 1, 1 })
+	s := begin(t, distributed, func(o *relay.Options) { o.Limits.MailboxCap, o.Limits.MessagesPerMinute = 1, 1 })
 	agent, phone := s.home()
 	s.front.before = func(id gateway.Conn) error {
 		if id == phone.id {
@@ -220,7 +220,7 @@ func TestStoredFrameThatComesAgain(t *testing.T) {
 
 // The same for a live message that waits its turn behind a mailbox.
 func TestLiveFrameThatComesAgain(t *testing.T) {
-	s := begin(t, scattered)
+	s := begin(t, distributed)
 	agent, phone := s.home()
 	s.disconnect(phone)
 	s.says(agent, 1, "waits")
@@ -239,7 +239,7 @@ func TestLiveFrameThatComesAgain(t *testing.T) {
 
 // The same frame of pairing once more does not make a token good again.
 func TestPairingStartThatComesAgain(t *testing.T) {
-	s := begin(t, scattered)
+	s := begin(t, distributed)
 	agent, phone := s.home()
 	s.disconnect(phone)
 	token := pairingToken(5)
@@ -296,7 +296,7 @@ func TestLiveMessagesOfAReplacedConnection(t *testing.T) {
 // Two handlers speak for one sender: the older connection does not lower what the
 // newer one has raised.
 func TestFenceIsNotLowered(t *testing.T) {
-	s := begin(t, scattered)
+	s := begin(t, distributed)
 	agent, old := s.home()
 	s.says(old, 0, "one")
 	newer := s.comes(1)

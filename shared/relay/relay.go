@@ -33,14 +33,14 @@ type Options struct {
 	// ConnRecordTTL is when the record of a connection is forgotten at the
 	// latest, for fronts that may fail to report a disconnect; 0 never.
 	ConnRecordTTL time.Duration
-	// Scattered says that handlers run in many processes which share nothing but
+	// Distributed says that handlers run in many processes which share nothing but
 	// the table, and that the front hands over the frames of each connection in
 	// their order but may have frames of a connection left when it has ended: they
 	// wait in a queue. Then a connection waits for those of the one that it has
 	// replaced, and the sweeper looks for connections whose end was not reported. And
 	// the answer of a handler may be lost, so that also a Connect comes again.
-	Scattered bool
-	Observer  Observer
+	Distributed bool
+	Observer    Observer
 	// Locks is how many locks there are for members, and as many for their lanes;
 	// by default many more than handlers that run at a time. Two members that share
 	// one wait for each other, no more.
@@ -59,7 +59,7 @@ type Relay struct {
 	random        io.Reader
 	newID         func() string
 	connRecordTTL time.Duration
-	scattered     bool
+	distributed   bool
 	observe       Observer
 	dialects      []Dialect
 	limits        atomic.Pointer[Limits]
@@ -78,7 +78,7 @@ func New(o Options) *Relay {
 	r := &Relay{
 		table: o.Table, queue: o.Queue, front: o.Front, pusher: o.Pusher, log: o.Log,
 		now: o.Now, random: o.Random, newID: o.NewID,
-		connRecordTTL: o.ConnRecordTTL, scattered: o.Scattered, observe: o.Observer,
+		connRecordTTL: o.ConnRecordTTL, distributed: o.Distributed, observe: o.Observer,
 	}
 	locks := cmp.Or(o.Locks, defaultLocks)
 	r.memberLocks, r.laneLocks = newLocks(locks, o.Random), newLocks(locks, o.Random)

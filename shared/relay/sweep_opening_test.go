@@ -11,7 +11,7 @@ import (
 func TestSweepLeavesAConnectionThatOpens(t *testing.T) {
 	for name, stays := range map[string]bool{"opens": true, "never opens": false} {
 		t.Run(name, func(t *testing.T) {
-			s := begin(t, scattered)
+			s := begin(t, distributed)
 			_, phone := s.home()
 			s.disconnect(phone)
 			s.reap()

@@ -80,7 +80,7 @@ func TestSweepBoundsItsReport(t *testing.T) {
 // When a group could not be looked at, its other members are looked at all the same
 // the next time: the note for the sweeper is there before the join.
 func TestJoinIsNotedBeforeItIsDone(t *testing.T) {
-	s := begin(t, scattered)
+	s := begin(t, distributed)
 	_, phone := s.home()
 	s.disconnect(phone)
 	s.later(time.Hour)

@@ -26,14 +26,14 @@ var (
 	group = "skald/" + hex.EncodeToString(namespace)
 )
 
-// scattered are the settings of the functions.
-func scattered(o *relay.Options) { o.Scattered, o.ConnRecordTTL = true, 2*time.Hour+10*time.Minute }
+// distributed are the settings of the functions.
+func distributed(o *relay.Options) { o.Distributed, o.ConnRecordTTL = true, 2*time.Hour+10*time.Minute }
 
 // inBothModes tells a story of the single binary and of the functions, whose front
 // cannot confirm.
 func inBothModes(t *testing.T, tell func(t *testing.T, s *stage)) {
 	t.Run("one process", func(t *testing.T) { tell(t, begin(t)) })
-	t.Run("functions", func(t *testing.T) { tell(t, begin(t, scattered)) })
+	t.Run("functions", func(t *testing.T) { tell(t, begin(t, distributed)) })
 }
 
 // begin makes a stage; at the end of the test all must be in order.

@@ -32,7 +32,7 @@ const (
 // awaitTurn waits until all frames are handled of the connection that c has
 // replaced; not for ever, lest a report that is lost make the member mute.
 func (r *Relay) awaitTurn(ctx context.Context, c *Conn) error {
-	if !r.scattered || c.after == "" {
+	if !r.distributed || c.after == "" {
 		return nil
 	}
 	for pause, waited := firstLook, time.Duration(0); ; pause = min(2*pause, lastLook) {

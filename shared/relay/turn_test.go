@@ -13,7 +13,7 @@ import (
 // of its own, whose end is told on the channel.
 func redials(t *testing.T) (s *stage, agent, first, second *line, spoke chan time.Duration) {
 	// Without a limit nothing else is written with each message.
-	s = begin(t, scattered, func(o *relay.Options) { o.Limits.MessagesPerMinute = 0 })
+	s = begin(t, distributed, func(o *relay.Options) { o.Limits.MessagesPerMinute = 0 })
 	agent, first = s.home()
 	for _, words := range []string{"one", "two", "three"} {
 		s.write(first, message(actors[0].pub, []byte(words), false))
@@ -87,7 +87,7 @@ func TestHangUpAndRedial_NothingIsHeard(t *testing.T) {
 // connection waits for the first.
 func TestHangUpAndRedial_Twice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := begin(t, scattered)
+		s := begin(t, distributed)
 		agent, first := s.home()
 		s.write(first, message(actors[0].pub, []byte("one"), false))
 		first.closed = true

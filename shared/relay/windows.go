@@ -22,7 +22,7 @@ const (
 // connection.
 type unsaved struct {
 	mu      sync.Mutex
-	windows map[windowName]window
+	windows map[windowName]rateWindow
 }
 
 type windowName struct {
@@ -31,7 +31,7 @@ type windowName struct {
 }
 
 // get returns what has been counted and not written, the zero window for nothing.
-func (u *unsaved) get(name windowName) window {
+func (u *unsaved) get(name windowName) rateWindow {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.windows[name]
@@ -39,7 +39,7 @@ func (u *unsaved) get(name windowName) window {
 
 // add puts more events into a window. Windows that overlap are one: of several
 // processes each sees a beginning of its own.
-func (w *window) add(more window) {
+func (w *rateWindow) add(more rateWindow) {
 	switch d := more.start.Sub(w.start); {
 	case more.n == 0 || d <= -limitWindow: // over
 	case d >= limitWindow:
@@ -58,13 +58,13 @@ func (u *unsaved) count(name windowName, start time.Time, goesOn bool) int64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.windows == nil || len(u.windows) >= maxUnsaved {
-		u.windows = make(map[windowName]window)
+		u.windows = make(map[windowName]rateWindow)
 	}
 	w := u.windows[name]
 	if !goesOn {
 		w.n = 0
 	}
-	w = window{start: start, n: w.n + 1}
+	w = rateWindow{start: start, n: w.n + 1}
 	u.windows[name] = w
 	return w.n
 }

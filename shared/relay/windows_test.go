@@ -25,7 +25,7 @@ func (c *countedTable) Write(ctx context.Context, op table.Op) (table.Item, erro
 // counter is a process of a relay that counts the messages of one connection, whose
 // record it reads anew for each.
 func counter(t *testing.T, tbl table.Table, limit int64, now func() time.Time) (take func() bool, r *Relay) {
-	r = &Relay{table: tbl, scattered: true, now: now}
+	r = &Relay{table: tbl, distributed: true, now: now}
 	r.SetLimits(Limits{MessagesPerMinute: limit})
 	frames := 0
 	return func() bool {
@@ -87,7 +87,7 @@ func TestOneProcessCountsExactlyAndWritesSeldom(t *testing.T) {
 func TestWindowsAreApart(t *testing.T) {
 	now := func() time.Time { return time.Unix(1000, 0) }
 	tbl := connTable(t, now)
-	r := &Relay{table: tbl, scattered: true, now: now}
+	r := &Relay{table: tbl, distributed: true, now: now}
 	r.SetLimits(Limits{MessagesPerMinute: 40, ControlPerMinute: 3})
 	control := 0
 	for i := range 40 {

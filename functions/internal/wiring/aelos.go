@@ -95,9 +95,9 @@ func (a *App) useAelos(r *relay.Relay) error {
 	}
 	read := secret.File(c.SecretFile)
 	if arn := c.SecretARN; arn != "" {
-		read = func(ctx context.Context) (string, error) { return a.b.Secret(ctx, arn) }
+		read = func(ctx context.Context) (string, error) { return a.backend.Secret(ctx, arn) }
 	}
-	words := secret.New(secret.Options{Read: read, Check: aelos.CheckAnySecret, Now: a.b.Now, Log: a.b.Log})
+	words := secret.New(secret.Options{Read: read, Check: aelos.CheckAnySecret, Now: a.backend.Now, Log: a.backend.Log})
 	r.Use(aelos.New(r, aelos.Options{
 		Limits: c.Limits, Secrets: words.All, Path: c.Path, Controller: controller,
 	}))

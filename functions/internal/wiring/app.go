@@ -17,9 +17,9 @@ import (
 
 // App is the relay of one process of a function.
 type App struct {
-	cfg   Config
-	b     Backend
-	queue *sqs.Queue
+	cfg     Config
+	backend Backend
+	queue   *sqs.Queue
 	// core makes the relay when it is first needed: the storage is opened then, and
 	// functions/disconnect may never need it.
 	core    func(context.Context) (*core, error)
@@ -39,7 +39,7 @@ type core struct {
 
 // New makes an App. It connects to nothing.
 func New(c Config, b Backend) *App {
-	a := &App{cfg: c, b: b}
+	a := &App{cfg: c, backend: b}
 	a.queue = sqs.New(b.SQS, sqs.Options{
 		Standard: c.JobsQueueURL, FIFO: c.IngressQueueURL,
 		GroupID: apigw.GroupID, Now: b.Now, NewID: b.NewID,
@@ -48,7 +48,7 @@ func New(c Config, b Backend) *App {
 		QueueURL: c.IngressQueueURL, MaxAttempts: int(c.IngressAttempts), Log: b.Log,
 	})
 	a.jobs = sqs.NewConsumer(b.SQS, sqs.ConsumerOptions{QueueURL: c.JobsQueueURL, Log: b.Log})
-	a.core = once(func(ctx context.Context) (*core, error) {
+	a.core = memoize(func(ctx context.Context) (*core, error) {
 		t, err := b.Table(ctx)
 		if err != nil {
 			return nil, err
@@ -59,21 +59,21 @@ func New(c Config, b Backend) *App {
 }
 
 func (a *App) newCore(t table.Table) (*core, error) {
-	pusher, err := sns.New(a.b.SNS, sns.Options{
+	pusher, err := sns.New(a.backend.SNS, sns.Options{
 		IOS: a.cfg.SNSIOS, Android: a.cfg.SNSAndroid,
-		Fallback: push.NewLogSender(a.b.Log), Log: a.b.Log,
+		Fallback: push.NewLogSender(a.backend.Log), Log: a.backend.Log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	front := apigw.NewFront(apigw.FrontOptions{
-		Client: a.b.Connections, Allowed: apigw.Allow(a.cfg.CallbackURL),
-		Fronts: a.cfg.Fronts, Own: a.frontClients(),
+		Client: a.backend.Connections, Allowed: apigw.Allow(a.cfg.CallbackURL),
+		Fronts: a.cfg.Fronts, Remote: a.frontClients(),
 	})
 	r := relay.New(relay.Options{
-		Table: t, Queue: a.queue, Front: front, Pusher: pusher, Log: a.b.Log,
-		Now: a.b.Now, Random: a.b.Random, NewID: a.b.NewID,
-		Limits: a.cfg.Relay, ConnRecordTTL: a.cfg.ConnRecordTTL, Scattered: true,
+		Table: t, Queue: a.queue, Front: front, Pusher: pusher, Log: a.backend.Log,
+		Now: a.backend.Now, Random: a.backend.Random, NewID: a.backend.NewID,
+		Limits: a.cfg.Relay, ConnRecordTTL: a.cfg.ConnRecordTTL, Distributed: true,
 	})
 	r.Use(skald.New(r, skald.Options{Limits: a.cfg.Skald, PushText: a.cfg.PushText}))
 	knock, err := a.useAgentknock(r, pusher)
@@ -90,7 +90,7 @@ func (a *App) newCore(t table.Table) (*core, error) {
 
 func (a *App) adapterOptions(r *relay.Relay, front gateway.Front) apigw.Options {
 	o := apigw.Options{
-		Handler: r, Front: front, Queue: a.queue, Log: a.b.Log, Now: a.b.Now,
+		Handler: r, Front: front, Queue: a.queue, Log: a.backend.Log, Now: a.backend.Now,
 		Fronts: a.cfg.Fronts, Callback: a.cfg.CallbackURL, DefaultPath: a.cfg.DefaultPath, PathParameter: a.cfg.PathParameter,
 		MaxFrame: a.cfg.maxFrame(),
 		FirstWanted: func(ctx context.Context, id gateway.Conn) (bool, error) {
@@ -100,8 +100,8 @@ func (a *App) adapterOptions(r *relay.Relay, front gateway.Front) apigw.Options 
 	}
 	if arn := a.cfg.OriginSecretARN; arn != "" {
 		words := secret.New(secret.Options{
-			Read: func(ctx context.Context) (string, error) { return a.b.Secret(ctx, arn) },
-			Now:  a.b.Now, Log: a.b.Log,
+			Read: func(ctx context.Context) (string, error) { return a.backend.Secret(ctx, arn) },
+			Now:  a.backend.Now, Log: a.backend.Log,
 		})
 		o.OriginHeader, o.Origin = a.cfg.OriginSecretHeader, words.Check
 	}

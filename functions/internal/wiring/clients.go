@@ -53,20 +53,20 @@ type Backend struct {
 
 // AWS is the backend in Lambda.
 func AWS(c Config) Backend {
-	load := once(func(ctx context.Context) (aws.Config, error) {
+	load := memoize(func(ctx context.Context) (aws.Config, error) {
 		cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(newHTTPClient()))
 		if err != nil {
 			return aws.Config{}, fmt.Errorf("failed to load the AWS configuration: %w", err)
 		}
 		return cfg, nil
 	})
-	secrets := made(load, func(cfg aws.Config) *secretsmanager.Client { return secretsmanager.NewFromConfig(cfg) })
+	secrets := lazyClient(load, func(cfg aws.Config) *secretsmanager.Client { return secretsmanager.NewFromConfig(cfg) })
 	return Backend{
-		Table: made(load, func(cfg aws.Config) table.Table {
+		Table: lazyClient(load, func(cfg aws.Config) table.Table {
 			return dynamo.New(dynamodb.NewFromConfig(cfg), dynamo.Options{Table: c.Table})
 		}),
-		SQS: made(load, func(cfg aws.Config) sqs.API { return awssqs.NewFromConfig(cfg) }),
-		SNS: made(load, func(cfg aws.Config) sns.API { return awssns.NewFromConfig(cfg) }),
+		SQS: lazyClient(load, func(cfg aws.Config) sqs.API { return awssqs.NewFromConfig(cfg) }),
+		SNS: lazyClient(load, func(cfg aws.Config) sns.API { return awssns.NewFromConfig(cfg) }),
 		Connections: func(ctx context.Context, endpoint string) (apigw.API, error) {
 			cfg, err := load(ctx)
 			if err != nil {
@@ -123,9 +123,9 @@ func newHTTPClient() *awsclient.BuildableClient {
 		})
 }
 
-// made makes a client out of the configuration, once.
-func made[T any](load func(context.Context) (aws.Config, error), client func(aws.Config) T) func(context.Context) (T, error) {
-	return once(func(ctx context.Context) (T, error) {
+// lazyClient makes a client out of the configuration, once.
+func lazyClient[T any](load func(context.Context) (aws.Config, error), client func(aws.Config) T) func(context.Context) (T, error) {
+	return memoize(func(ctx context.Context) (T, error) {
 		cfg, err := load(ctx)
 		if err != nil {
 			var none T
@@ -135,8 +135,8 @@ func made[T any](load func(context.Context) (aws.Config, error), client func(aws
 	})
 }
 
-// once calls f until it has succeeded.
-func once[T any](f func(context.Context) (T, error)) func(context.Context) (T, error) {
+// memoize calls f until it has succeeded.
+func memoize[T any](f func(context.Context) (T, error)) func(context.Context) (T, error) {
 	var mu sync.Mutex
 	var done bool
 	var v T

@@ -40,13 +40,13 @@ func (a *App) Invoke(ctx context.Context, f Function, payload []byte) (out []byt
 		if re, ok := v.(runtime.Error); ok {
 			what = re.Error()
 		}
-		a.b.Log.ErrorContext(ctx, "function panicked", "function", f, "panic", what, "stack", string(debug.Stack()))
+		a.backend.Log.ErrorContext(ctx, "function panicked", "function", f, "panic", what, "stack", string(debug.Stack()))
 		out, err = nil, errors.New("function panicked")
 	}()
 	out, err = a.invoke(ctx, f, payload)
 	ended = true
 	if err != nil {
-		a.b.Log.ErrorContext(ctx, "function failed", "function", f, "error", err)
+		a.backend.Log.ErrorContext(ctx, "function failed", "function", f, "error", err)
 	}
 	return out, err
 }

@@ -12,7 +12,7 @@ import (
 // processes a peer may get several times its limit.
 type rates struct {
 	mu    sync.Mutex
-	of    map[rate]*window
+	of    map[rate]*rateCount
 	swept time.Time
 }
 
@@ -34,14 +34,14 @@ const (
 	rateHs1                      // handshakes of all with a boat
 )
 
-type window struct {
+type rateCount struct {
 	start time.Time
 	n     int64
 }
 
 const rateWindow = time.Minute
 
-func newRates() *rates { return &rates{of: make(map[rate]*window)} }
+func newRates() *rates { return &rates{of: make(map[rate]*rateCount)} }
 
 // take counts n if that is within the limit, and reports whether it is; a limit of 0 is
 // none.
@@ -54,11 +54,11 @@ func (r *rates) take(what rate, n int64, now time.Time, limit int64) bool {
 	r.sweep(now)
 	w := r.of[what]
 	if w == nil {
-		w = &window{start: now}
+		w = &rateCount{start: now}
 		r.of[what] = w
 	}
 	if since := now.Sub(w.start); since >= rateWindow || since < 0 {
-		*w = window{start: now}
+		*w = rateCount{start: now}
 	}
 	if n > limit-w.n {
 		return false

@@ -103,7 +103,7 @@ func TestLateWordToAReplacedBoat(t *testing.T) {
 		Viewers: []viewer{{Tag: stays, Said: saidOnline}, {Tag: late, Said: saidOnline}},
 		Told:    []tag{stays},
 	}
-	n := &news{tried: []tag{late}}
+	n := &announcements{tried: []tag{late}}
 	n.failedFor("older", errors.New("throttled"))
 	if !n.unsure(r) {
 		t.Fatal("nothing is to be told again")

@@ -208,7 +208,7 @@ func (r *roster) mayKnow(tags []tag) {
 }
 
 // note writes down what has been told and gives the lease back.
-func (d *Dialect) note(ctx context.Context, lent *roster, n *news) error {
+func (d *Dialect) note(ctx context.Context, lent *roster, n *announcements) error {
 	_, _, err := d.change(ctx, lent.group, func(r *roster) bool {
 		for _, c := range n.gone {
 			r.remove(c)
@@ -247,7 +247,7 @@ func (d *Dialect) note(ctx context.Context, lent *roster, n *news) error {
 
 // unsure has everybody told again who may have heard us after somebody who knew
 // better.
-func (n *news) unsure(r *roster) bool {
+func (n *announcements) unsure(r *roster) bool {
 	changed := false
 	for i := range r.Viewers {
 		v := &r.Viewers[i]

@@ -9,8 +9,8 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// news is what has been told, and who was found gone or closed.
-type news struct {
+// announcements are what has been told, and who was found gone or closed.
+type announcements struct {
 	mu      sync.Mutex
 	viewers map[gateway.Conn]said
 	gone    []gateway.Conn
@@ -24,11 +24,11 @@ type news struct {
 
 // failedTo reports whether telling a connection has failed, so that nobody knows what it
 // has heard.
-func (n *news) failedTo(c gateway.Conn) bool {
+func (n *announcements) failedTo(c gateway.Conn) bool {
 	return n.failed != nil && slices.Contains(n.failed.conns, c)
 }
 
-func (n *news) failedFor(c gateway.Conn, err error) {
+func (n *announcements) failedFor(c gateway.Conn, err error) {
 	if errors.Is(err, gateway.ErrGone) {
 		n.gone = append(n.gone, c)
 		return
@@ -43,8 +43,8 @@ func (n *news) failedFor(c gateway.Conn, err error) {
 // tell posts what has to be told according to r. Replaced connections are closed and new
 // viewers welcomed first: the boat may speak to them as soon as it knows of them. Then
 // all others are told at the same time, so that nobody waits for one who reads slowly.
-func (d *Dialect) tell(ctx context.Context, r *roster) *news {
-	n := &news{viewers: make(map[gateway.Conn]said)}
+func (d *Dialect) tell(ctx context.Context, r *roster) *announcements {
+	n := &announcements{viewers: make(map[gateway.Conn]said)}
 	var known []tag
 	for i := range r.Viewers {
 		if v := &r.Viewers[i]; v.Said != saidNothing {
@@ -77,7 +77,7 @@ func (d *Dialect) tell(ctx context.Context, r *roster) *news {
 }
 
 // tellViewers tells those viewers about the boat that are due and meant, all at once.
-func (d *Dialect) tellViewers(ctx context.Context, r *roster, n *news, meant func(*viewer) bool) {
+func (d *Dialect) tellViewers(ctx context.Context, r *roster, n *announcements, meant func(*viewer) bool) {
 	var wg sync.WaitGroup
 	for i := range r.Viewers {
 		v := &r.Viewers[i]
@@ -99,7 +99,7 @@ func (d *Dialect) tellViewers(ctx context.Context, r *roster, n *news, meant fun
 }
 
 // closeReplaced closes a connection of the boat that a newer one has replaced.
-func (d *Dialect) closeReplaced(ctx context.Context, c gateway.Conn, n *news) {
+func (d *Dialect) closeReplaced(ctx context.Context, c gateway.Conn, n *announcements) {
 	ctx, cancel := context.WithTimeout(ctx, postTime)
 	defer cancel()
 	err := d.close(ctx, c, gateway.CloseReplaced, replacedText)
@@ -133,7 +133,7 @@ func (d *Dialect) tellViewer(ctx context.Context, v *viewer, now said) error {
 	return d.tellPost(ctx, v.Conn, boatStatusFrame{T: typeBoatStatus, Online: now == saidOnline})
 }
 
-func (d *Dialect) tellBoat(ctx context.Context, r *roster, n *news, known []tag) {
+func (d *Dialect) tellBoat(ctx context.Context, r *roster, n *announcements, known []tag) {
 	attach, detach := r.deltas(known)
 	var err error
 	if !r.Boat.Welcome {

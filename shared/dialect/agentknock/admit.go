@@ -126,7 +126,7 @@ func (d *Dialect) admitClient(ctx context.Context, c *relay.Conn, r route, token
 // sees the other.
 func (d *Dialect) enter(ctx context.Context, c *relay.Conn, s *session, check func(*clientRecord) *refusal) (*refusal, error) {
 	look := func() (*refusal, error) {
-		client, err := d.loadClient(ctx, s.home(), s.Client)
+		client, err := d.loadClient(ctx, s.keys(), s.Client)
 		if err != nil {
 			return nil, err
 		}
@@ -224,20 +224,20 @@ func attemptKey(request string) table.Key {
 	return table.Key{Partition: attemptPartition + request, Sort: "a"}
 }
 
-func (d *Dialect) loadAttempt(ctx context.Context, request string) (home, *attempt, error) {
+func (d *Dialect) loadAttempt(ctx context.Context, request string) (deviceKeys, *attempt, error) {
 	it, err := d.core.Table().Get(ctx, attemptKey(request))
 	if errors.Is(err, table.ErrNotFound) {
-		return home{}, nil, nil
+		return deviceKeys{}, nil, nil
 	}
 	if err != nil {
-		return home{}, nil, fmt.Errorf("failed to read a pairing attempt: %w", err)
+		return deviceKeys{}, nil, fmt.Errorf("failed to read a pairing attempt: %w", err)
 	}
 	a := it.Attrs
-	return home{a["d"].Str(), a["g"].Str()}, &attempt{Address: a["ad"].Str(), Token: a["t"].Raw()}, nil
+	return deviceKeys{a["d"].Str(), a["g"].Str()}, &attempt{Address: a["ad"].Str(), Token: a["t"].Raw()}, nil
 }
 
 // saveAttempt fixes what was admitted, unless somebody else has been quicker.
-func (d *Dialect) saveAttempt(ctx context.Context, h home, request string, a *attempt) error {
+func (d *Dialect) saveAttempt(ctx context.Context, h deviceKeys, request string, a *attempt) error {
 	_, err := d.core.Table().Write(ctx, table.Op{
 		Action: table.Put, Key: attemptKey(request), Conds: []table.Cond{table.IfAbsent()},
 		Set: table.Attrs{

@@ -103,7 +103,7 @@ type jobBody struct {
 	Round      int          `json:"o,omitempty"`
 }
 
-func (b jobBody) home() home { return home{b.Device, b.Generation} }
+func (b jobBody) keys() deviceKeys { return deviceKeys{b.Device, b.Generation} }
 
 func (d *Dialect) later(ctx context.Context, kind string, b jobBody, at time.Time) error {
 	body, err := json.Marshal(b)
@@ -145,12 +145,12 @@ func (d *Dialect) Job(ctx context.Context, j queue.Job) error {
 }
 
 // hold holds the device: its handlers run one after another.
-func (d *Dialect) hold(ctx context.Context, h home) (release func(), err error) {
+func (d *Dialect) hold(ctx context.Context, h deviceKeys) (release func(), err error) {
 	return d.core.Hold(ctx, h.group(), deviceMember)
 }
 
 // device reads the member of a device in this life of it, nil if it was deleted.
-func (d *Dialect) device(ctx context.Context, h home) (*relay.Member, error) {
+func (d *Dialect) device(ctx context.Context, h deviceKeys) (*relay.Member, error) {
 	m, err := d.core.GetMember(ctx, h.group(), deviceMember)
 	if err != nil || m == nil || m.Generation != h.generation {
 		return nil, err

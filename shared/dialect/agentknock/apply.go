@@ -58,10 +58,10 @@ type outcome struct {
 }
 
 // apply carries a move out. A *fault is the answer to a move that is not admitted.
-func (d *Dialect) apply(ctx context.Context, h home, m move) (outcome, error) {
+func (d *Dialect) apply(ctx context.Context, h deviceKeys, m move) (outcome, error) {
 	counted := false
 	for range maxTries {
-		out, err := d.try(ctx, h, m)
+		out, err := d.tryApply(ctx, h, m)
 		switch {
 		case errors.Is(err, table.ErrCondition):
 			continue
@@ -84,7 +84,7 @@ func (d *Dialect) apply(ctx context.Context, h home, m move) (outcome, error) {
 // errFull says that a limit on what is stored seems to be reached.
 var errFull = errors.New("a limit is reached")
 
-func (d *Dialect) try(ctx context.Context, h home, m move) (outcome, error) {
+func (d *Dialect) tryApply(ctx context.Context, h deviceKeys, m move) (outcome, error) {
 	client, err := d.loadClient(ctx, h, m.Client)
 	if err != nil {
 		return outcome{}, err
@@ -110,16 +110,16 @@ func (d *Dialect) try(ctx context.Context, h home, m move) (outcome, error) {
 	case x == nil && m.event == CompletionSent && !m.resume:
 		return d.useUp(ctx, h, m, client, holds)
 	case x == nil:
-		return outcome{verdict: nothing(m)}, nil
+		return outcome{verdict: verdictOfUnknown(m)}, nil
 	}
 	if m, err = d.current(ctx, m, x); err != nil {
 		return outcome{}, err
 	}
-	out, s := m.on(x, d)
+	out, s := m.decide(x, d)
 	if s == nil {
 		return out, nil
 	}
-	s.home, s.client = h, client
+	s.deviceKeys, s.client = h, client
 	if _, bytes := s.growth(); bytes > 0 {
 		u, err := d.loadUsage(ctx, h)
 		if err != nil {
@@ -159,20 +159,20 @@ func foreign(m move) (outcome, error) {
 	if m.event == CompletionSent && !m.resume {
 		return outcome{verdict: Repeated}, nil
 	}
-	return outcome{verdict: nothing(m)}, nil
+	return outcome{verdict: verdictOfUnknown(m)}, nil
 }
 
-// nothing is the verdict where there is no exchange.
-func nothing(m move) Verdict {
+// verdictOfUnknown is the verdict where there is no exchange.
+func verdictOfUnknown(m move) Verdict {
 	if !m.resume && (m.event == RequestTaken || m.event == ResponseTaken || m.event == CompletionTaken) {
 		return Ignored
 	}
 	return Dead
 }
 
-// on decides what a move does to an exchange. The step is nil if there is nothing to
+// decide says what a move does to an exchange. The step is nil if there is nothing to
 // write.
-func (m move) on(x *record, d *Dialect) (outcome, *step) {
+func (m move) decide(x *record, d *Dialect) (outcome, *step) {
 	now, lim := d.core.Now(), d.lim()
 	y := x.next()
 	verdict := Repeated
@@ -226,7 +226,7 @@ func (m move) on(x *record, d *Dialect) (outcome, *step) {
 }
 
 // begin accepts the first request of an exchange.
-func (d *Dialect) begin(ctx context.Context, h home, m move, client *clientRecord, holds []table.Op) (outcome, error) {
+func (d *Dialect) begin(ctx context.Context, h deviceKeys, m move, client *clientRecord, holds []table.Op) (outcome, error) {
 	if client == nil {
 		client = m.pairing.client(m.Client)
 	}
@@ -250,7 +250,7 @@ func (d *Dialect) begin(ctx context.Context, h home, m move, client *clientRecor
 		x.Address = m.pairing.Address
 	}
 	s := &step{
-		home: h, after: x, client: client, begins: &u, pairing: u.pairing, attempt: holds,
+		deviceKeys: h, after: x, client: client, begins: &u, pairing: u.pairing, attempt: holds,
 		kind: request, payload: m.payload,
 	}
 	if err := d.write(ctx, s); err != nil {
@@ -261,7 +261,7 @@ func (d *Dialect) begin(ctx context.Context, h home, m move, client *clientRecor
 
 // mayBegin checks the id of a new exchange and the rates, and returns the counters of
 // the device.
-func (d *Dialect) mayBegin(ctx context.Context, h home, m move, client *clientRecord) (usage, error) {
+func (d *Dialect) mayBegin(ctx context.Context, h deviceKeys, m move, client *clientRecord) (usage, error) {
 	now, lim := d.core.Now(), d.lim()
 	if !fresh(m.Request, now) {
 		return usage{}, &fault{code: codeInvalidRequestID, message: "the time in the request id is too far from now"}
@@ -286,7 +286,7 @@ func (d *Dialect) mayBegin(ctx context.Context, h home, m move, client *clientRe
 
 // useUp notes that an id is used, by a completion that came before its request or
 // without one. Ids that are not fresh cannot be used anyway.
-func (d *Dialect) useUp(ctx context.Context, h home, m move, client *clientRecord, holds []table.Op) (outcome, error) {
+func (d *Dialect) useUp(ctx context.Context, h deviceKeys, m move, client *clientRecord, holds []table.Op) (outcome, error) {
 	if !fresh(m.Request, d.core.Now()) {
 		return outcome{verdict: Repeated}, nil
 	}
@@ -302,7 +302,7 @@ func (d *Dialect) useUp(ctx context.Context, h home, m move, client *clientRecor
 	if m.pairing != nil {
 		x.Address = m.pairing.Address
 	}
-	s := &step{home: h, after: x, client: client, begins: &u, pairing: u.pairing, attempt: holds}
+	s := &step{deviceKeys: h, after: x, client: client, begins: &u, pairing: u.pairing, attempt: holds}
 	if err := d.write(ctx, s); err != nil {
 		return outcome{}, err
 	}

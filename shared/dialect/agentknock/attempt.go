@@ -32,7 +32,7 @@ func (d *Dialect) attemptOver(ctx context.Context, c *relay.Conn, s scope, m mov
 // long as there is none, to the attempt. A connection may be older than that, for an
 // attempt is not remembered for ever and another one may have taken its id. The
 // operations are to go with the write that makes the client.
-func (d *Dialect) attemptHolds(ctx context.Context, h home, m move, client *clientRecord) ([]table.Op, error) {
+func (d *Dialect) attemptHolds(ctx context.Context, h deviceKeys, m move, client *clientRecord) ([]table.Op, error) {
 	a := m.pairing
 	if client != nil {
 		if client.State != stateRevoked && (!sameToken(client.Token, a.Token) || client.Address != a.Address) {

@@ -50,7 +50,7 @@ func TestClientOfAnotherToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	hash, _ := hashToken(peer.NewToken())
-	key := home{stageDevice, m.Generation}.clientKey(x.client)
+	key := deviceKeys{stageDevice, m.Generation}.clientKey(x.client)
 	if _, err := c.durable.Write(t.Context(), table.Op{Action: table.Update, Key: key, Set: table.Attrs{"t": table.Bytes(hash)}}); err != nil {
 		t.Fatal(err)
 	}
@@ -98,12 +98,12 @@ func TestPendingClientStaysWithItsExchange(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &session{Device: stageDevice, Generation: m.Generation, Client: x.client}
-		record, err := c.knock.loadClient(t.Context(), s.home(), x.client)
+		record, err := c.knock.loadClient(t.Context(), s.keys(), x.client)
 		if err != nil || record == nil {
 			t.Fatalf("after %v the client is forgotten: %v", c.now.Sub(stageStart), err)
 		}
 		mv := move{scope: scope{Client: x.client, Request: x.id}, resume: true, conn: client, connAt: c.now}
-		if out, err := c.knock.apply(t.Context(), s.home(), mv); err != nil || out.x == nil || !out.x.Live() {
+		if out, err := c.knock.apply(t.Context(), s.keys(), mv); err != nil || out.x == nil || !out.x.Live() {
 			t.Fatalf("after %v a resume comes to %+v, %v", c.now.Sub(stageStart), out, err)
 		}
 	}
@@ -156,7 +156,7 @@ func TestStateThatChangesMeanwhile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			record, err := c.knock.loadClient(t.Context(), home{stageDevice, m.Generation}, x.client)
+			record, err := c.knock.loadClient(t.Context(), deviceKeys{stageDevice, m.Generation}, x.client)
 			if err != nil || record == nil || record.State != state {
 				t.Errorf("%s while it becomes %s: after a month it is %+v, %v", typ, state, record, err)
 			}
@@ -182,7 +182,7 @@ func TestExpiresToTheMillisecond(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if waits, err := c.knock.anythingWaits(t.Context(), home{stageDevice, m.Generation}); err != nil || waits {
+	if waits, err := c.knock.anythingWaits(t.Context(), deviceKeys{stageDevice, m.Generation}); err != nil || waits {
 		t.Errorf("something waits: %t, %v", waits, err)
 	}
 	device := c.dial(c.device.path, c.device.token)
@@ -243,7 +243,7 @@ func TestNothingIsWrittenOfWhatIsForgotten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := home{stageDevice, m.Generation}
+	h := deviceKeys{stageDevice, m.Generation}
 	mv := move{scope: scope{Client: x.client, Request: x.id}, resume: true, conn: client, connAt: stageStart}
 	if out, err := c.knock.apply(t.Context(), h, mv); err != nil || out.verdict != Dead {
 		t.Errorf("a resume comes to %+v, %v", out, err)

@@ -27,18 +27,18 @@ func TestClientThatComesBetweenTwoReads(t *testing.T) {
 			scope: scope{Client: x.client, Request: x.id, Kind: kind(k)}, event: e,
 			payload: []byte(x.payload(k)), conn: client, connAt: conn.At, pairing: s.Pairing,
 		}
-		if _, err := c.knock.apply(t.Context(), s.home(), m); err != nil {
+		if _, err := c.knock.apply(t.Context(), s.keys(), m); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c.beforeGet = func(k table.Key) {
-		if k == s.home().exchangeKey(x.id) {
+		if k == s.keys().exchangeKey(x.id) {
 			c.beforeGet = nil
 			send(peer.Request, RequestSent)
 		}
 	}
 	send(peer.Completion, CompletionSent)
-	record, err := c.knock.loadClient(t.Context(), s.home(), x.client)
+	record, err := c.knock.loadClient(t.Context(), s.keys(), x.client)
 	if err != nil || record == nil {
 		t.Fatal("there is no client", err)
 	}

@@ -117,7 +117,7 @@ func newCast(t testing.TB, functions bool, deals ...*stageDeal) *cast {
 	if !deals[0].pairing {
 		hash, _ := hashToken(c.client.token)
 		a := &attempt{Address: stageAddress, Token: hash}
-		h := home{stageDevice, m.Generation}
+		h := deviceKeys{stageDevice, m.Generation}
 		record := a.client(client)
 		record.State = stateActive
 		_, err := c.durable.Write(ctx, table.Op{Action: table.Put, Key: h.clientKey(client), Set: record.attrs()})

@@ -10,7 +10,7 @@ import (
 
 // clientFrame handles a frame of a client. The device is held.
 func (d *Dialect) clientFrame(ctx context.Context, c *relay.Conn, s *session, f frame) error {
-	h := s.home()
+	h := s.keys()
 	self, client, err := d.mayStay(ctx, c, s, f.scope)
 	if err != nil || self == nil {
 		return err
@@ -66,14 +66,14 @@ func addressFor(s *session, client *clientRecord, request string) string {
 // be connected; if not, the connection ends, and the device is nil.
 func (d *Dialect) mayStay(ctx context.Context, c *relay.Conn, s *session, sc scope) (*relay.Member, *clientRecord, error) {
 	inactive := &fault{code: codeClientInactive, message: "the pairing is not active"}
-	m, err := d.device(ctx, s.home())
+	m, err := d.device(ctx, s.keys())
 	if err != nil {
 		return nil, nil, err
 	}
 	if m == nil {
 		return nil, nil, d.endWith(ctx, c, sc, inactive, gateway.CloseRevoked)
 	}
-	client, err := d.loadClient(ctx, s.home(), s.Client)
+	client, err := d.loadClient(ctx, s.keys(), s.Client)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -107,12 +107,12 @@ func (d *Dialect) failed(ctx context.Context, c *relay.Conn, s scope, err error)
 
 // requestSent answers a request: first the ack, then the receipt or the delivery, so
 // that nothing of the device can come before the ack.
-func (d *Dialect) requestSent(ctx context.Context, c *relay.Conn, h home, s scope, out outcome) error {
+func (d *Dialect) requestSent(ctx context.Context, c *relay.Conn, h deviceKeys, s scope, out outcome) error {
 	if out.verdict == Dead {
 		return d.reply(ctx, c, inactiveFrame(s.whole()))
 	}
 	err := d.reply(ctx, c, ackFrame(s))
-	if err != nil && d.scattered() {
+	if err != nil && d.distributed() {
 		return err // the frame comes again, and the ack has to be the first
 	}
 	if out.x.Request == Delivered {
@@ -131,7 +131,7 @@ func (d *Dialect) requestSent(ctx context.Context, c *relay.Conn, h home, s scop
 // takenUp sends what waits in an exchange that its client has taken up on a connection:
 // the response to it there, and the request to the device once more, in case whoever
 // accepted it did not come that far.
-func (d *Dialect) takenUp(ctx context.Context, c *relay.Conn, h home, out outcome) error {
+func (d *Dialect) takenUp(ctx context.Context, c *relay.Conn, h deviceKeys, out outcome) error {
 	if out.x.Response == Accepted {
 		return d.respondOn(ctx, c.ID, h, out.x, nil)
 	}
@@ -143,10 +143,10 @@ func (d *Dialect) takenUp(ctx context.Context, c *relay.Conn, h home, out outcom
 
 // completionSent answers a completion, which is always accepted, if only to be
 // discarded.
-func (d *Dialect) completionSent(ctx context.Context, c *relay.Conn, h home, s scope, out outcome) error {
+func (d *Dialect) completionSent(ctx context.Context, c *relay.Conn, h deviceKeys, s scope, out outcome) error {
 	err := d.reply(ctx, c, ackFrame(s))
 	switch {
-	case out.x == nil || err != nil && d.scattered():
+	case out.x == nil || err != nil && d.distributed():
 		return err
 	case out.x.Completion == Delivered:
 		return errors.Join(err, d.reply(ctx, c, receiptFrame(s)))
@@ -159,7 +159,7 @@ func (d *Dialect) completionSent(ctx context.Context, c *relay.Conn, h home, s s
 }
 
 // responseTaken tells the device that the client has its response.
-func (d *Dialect) responseTaken(ctx context.Context, h home, s scope, out outcome) error {
+func (d *Dialect) responseTaken(ctx context.Context, h deviceKeys, s scope, out outcome) error {
 	if out.verdict != Changed && !out.again {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (d *Dialect) responseTaken(ctx context.Context, h home, s scope, out outcom
 }
 
 // resumed answers a resume of a client with the state and what waits for it.
-func (d *Dialect) resumed(ctx context.Context, c *relay.Conn, h home, s scope, out outcome) error {
+func (d *Dialect) resumed(ctx context.Context, c *relay.Conn, h deviceKeys, s scope, out outcome) error {
 	if out.x == nil || out.verdict == Dead {
 		return d.reply(ctx, c, inactiveFrame(s))
 	}

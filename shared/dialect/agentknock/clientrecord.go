@@ -131,7 +131,7 @@ func (c *clientRecord) attrs() table.Attrs {
 }
 
 // loadClient reads a client, nil if there is none.
-func (d *Dialect) loadClient(ctx context.Context, h home, id string) (*clientRecord, error) {
+func (d *Dialect) loadClient(ctx context.Context, h deviceKeys, id string) (*clientRecord, error) {
 	it, err := d.core.Table().Get(ctx, h.clientKey(id))
 	if errors.Is(err, table.ErrNotFound) {
 		return nil, nil
@@ -147,7 +147,7 @@ func (d *Dialect) loadClient(ctx context.Context, h home, id string) (*clientRec
 }
 
 // loadUsage reads the counters of a device. They are there as long as it is.
-func (d *Dialect) loadUsage(ctx context.Context, h home) (usage, error) {
+func (d *Dialect) loadUsage(ctx context.Context, h deviceKeys) (usage, error) {
 	it, err := d.core.Table().Get(ctx, h.key(countersSort))
 	if errors.Is(err, table.ErrNotFound) {
 		return usage{}, errNoDevice

@@ -19,7 +19,7 @@ type parcel struct {
 
 // postPayload posts a message. The outcome is 0 if there is nothing to post any more,
 // or nobody to post it to (then the error is gateway.ErrGone).
-func (d *Dialect) postPayload(ctx context.Context, c gateway.Conn, h home, p parcel) (gateway.Outcome, error) {
+func (d *Dialect) postPayload(ctx context.Context, c gateway.Conn, h deviceKeys, p parcel) (gateway.Outcome, error) {
 	if p.payload == nil {
 		payload, ok, err := d.loadPayload(ctx, h, p.Request, p.Kind)
 		if err != nil || !ok {
@@ -42,7 +42,7 @@ func (d *Dialect) postPayload(ctx context.Context, c gateway.Conn, h home, p par
 
 // deliver brings a message to the device if it is connected, else has it woken. The
 // message is stored; nothing that fails here loses it.
-func (d *Dialect) deliver(ctx context.Context, h home, x *record, k kind, payload []byte) error {
+func (d *Dialect) deliver(ctx context.Context, h deviceKeys, x *record, k kind, payload []byte) error {
 	m, err := d.device(ctx, h)
 	if err != nil || m == nil {
 		return err
@@ -69,7 +69,7 @@ func (d *Dialect) deliver(ctx context.Context, h home, x *record, k kind, payloa
 }
 
 // remind posts a request once more to a device that is connected.
-func (d *Dialect) remind(ctx context.Context, h home, x *record) error {
+func (d *Dialect) remind(ctx context.Context, h deviceKeys, x *record) error {
 	m, err := d.device(ctx, h)
 	if err != nil || m == nil || m.Conn == "" || !takesMessages(m) {
 		return err
@@ -83,7 +83,7 @@ func (d *Dialect) remind(ctx context.Context, h home, x *record) error {
 
 // respond brings a response to the connections that have published or resumed the
 // exchange. If they are gone the client will resume.
-func (d *Dialect) respond(ctx context.Context, h home, x *record, payload []byte) error {
+func (d *Dialect) respond(ctx context.Context, h deviceKeys, x *record, payload []byte) error {
 	var errs []error
 	for _, c := range x.Conns {
 		errs = append(errs, d.respondOn(ctx, c, h, x, payload))
@@ -92,7 +92,7 @@ func (d *Dialect) respond(ctx context.Context, h home, x *record, payload []byte
 }
 
 // respondOn brings a response to one of them.
-func (d *Dialect) respondOn(ctx context.Context, c gateway.Conn, h home, x *record, payload []byte) error {
+func (d *Dialect) respondOn(ctx context.Context, c gateway.Conn, h deviceKeys, x *record, payload []byte) error {
 	_, err := d.postPayload(ctx, c, h, parcel{scope: x.scope(response), payload: payload})
 	if err == nil || errors.Is(err, gateway.ErrGone) {
 		return nil
@@ -111,14 +111,14 @@ func (d *Dialect) toClient(ctx context.Context, x *record, f relay.Frame) error 
 	return errors.Join(errs...)
 }
 
-// scattered says that handlers of a device may run at the same time, in other processes.
-func (d *Dialect) scattered() bool { return d.core.ConnRecordTTL() > 0 }
+// distributed says that handlers of a device may run at the same time, in other processes.
+func (d *Dialect) distributed() bool { return d.core.ConnRecordTTL() > 0 }
 
 // ackBefore acks messages that were accepted just now, before the device gets them: the
 // handler that has accepted them may not have come so far, and the device's receipt
 // must not be the first that a client hears of a message. An ack too many does no harm.
-func (d *Dialect) ackBefore(ctx context.Context, h home, parcels []parcel) error {
-	if !d.scattered() {
+func (d *Dialect) ackBefore(ctx context.Context, h deviceKeys, parcels []parcel) error {
+	if !d.distributed() {
 		return nil
 	}
 	x, err := d.loadExchange(ctx, h, parcels[0].Request, false)
@@ -138,7 +138,7 @@ const deliverAfter = 2 * time.Second
 
 // deliverLater has a job try again: the front could not take a message for now. Of a
 // client it is one connection that is tried.
-func (d *Dialect) deliverLater(ctx context.Context, h home, x *record, c gateway.Conn, cause error) error {
+func (d *Dialect) deliverLater(ctx context.Context, h deviceKeys, x *record, c gateway.Conn, cause error) error {
 	d.core.Log().WarnContext(ctx, "failed to post a message, it is tried again", "device", short(h.device), "error", cause)
 	b := jobBody{Device: h.device, Generation: h.generation, Client: x.Client, Request: x.ID, Conn: c}
 	return d.later(ctx, jobDeliver, b, d.core.Now().Add(deliverAfter))
@@ -146,7 +146,7 @@ func (d *Dialect) deliverLater(ctx context.Context, h home, x *record, c gateway
 
 // deliverJob sends what waits in an exchange, to both sides.
 func (d *Dialect) deliverJob(ctx context.Context, b jobBody) error {
-	h := b.home()
+	h := b.keys()
 	release, err := d.hold(ctx, h)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 // that is the device's no more still counts, and then it ends: should whoever has
 // replaced it have died before that, the device would wait on it for ever.
 func (d *Dialect) deviceFrame(ctx context.Context, c *relay.Conn, s *session, f frame) error {
-	h := s.home()
+	h := s.keys()
 	self, err := d.device(ctx, h)
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func (d *Dialect) deviceFrame(ctx context.Context, c *relay.Conn, s *session, f 
 	return d.deviceSays(ctx, c, h, f)
 }
 
-func (d *Dialect) deviceSays(ctx context.Context, c *relay.Conn, h home, f frame) error {
+func (d *Dialect) deviceSays(ctx context.Context, c *relay.Conn, h deviceKeys, f frame) error {
 	if f.Type == typeSetClientState {
 		return d.setClientState(ctx, c, h, f)
 	}
@@ -62,17 +62,17 @@ func (d *Dialect) deviceSays(ctx context.Context, c *relay.Conn, h home, f frame
 
 // requestTaken tells the client that the device has the request, and sends a
 // completion that has waited for that.
-func (d *Dialect) requestTaken(ctx context.Context, h home, out outcome) error {
+func (d *Dialect) requestTaken(ctx context.Context, h deviceKeys, out outcome) error {
 	if !out.taken {
 		return nil
 	}
 	return d.requestDelivered(ctx, h, out.x)
 }
 
-func (d *Dialect) requestDelivered(ctx context.Context, h home, x *record) error {
+func (d *Dialect) requestDelivered(ctx context.Context, h deviceKeys, x *record) error {
 	err := d.toClient(ctx, x, receiptFrame(x.scope(request)))
 	if x.Completion == Accepted {
-		if d.scattered() && !x.Heard { // see ackBefore
+		if d.distributed() && !x.Heard { // see ackBefore
 			err = errors.Join(err, d.toClient(ctx, x, ackFrame(x.scope(completion))))
 		}
 		err = errors.Join(err, d.deliver(ctx, h, x, completion, nil))
@@ -89,7 +89,7 @@ func (d *Dialect) completionTaken(ctx context.Context, s scope, out outcome) err
 }
 
 // responseSent answers a response and brings it to the client.
-func (d *Dialect) responseSent(ctx context.Context, c *relay.Conn, h home, s scope, out outcome) error {
+func (d *Dialect) responseSent(ctx context.Context, c *relay.Conn, h deviceKeys, s scope, out outcome) error {
 	var err error
 	if out.taken {
 		err = d.requestDelivered(ctx, h, out.x)
@@ -111,7 +111,7 @@ func (d *Dialect) responseSent(ctx context.Context, c *relay.Conn, h home, s sco
 }
 
 // resumedByDevice answers a resume of a device with the state and what waits for it.
-func (d *Dialect) resumedByDevice(ctx context.Context, c *relay.Conn, h home, s scope, out outcome) error {
+func (d *Dialect) resumedByDevice(ctx context.Context, c *relay.Conn, h deviceKeys, s scope, out outcome) error {
 	if out.x == nil || out.verdict == Dead {
 		return d.reply(ctx, c, inactiveFrame(s))
 	}

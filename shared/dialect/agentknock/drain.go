@@ -74,7 +74,7 @@ func (d *Dialect) tryDrain(ctx context.Context, b jobBody) error {
 }
 
 func (d *Dialect) drainHeld(ctx context.Context, b jobBody) error {
-	release, err := d.hold(ctx, b.home())
+	release, err := d.hold(ctx, b.keys())
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (d *Dialect) greet(ctx context.Context, c *relay.Conn, s *session) (gone bo
 	if s.Drain.Greeted {
 		return false, nil
 	}
-	m, err := d.device(ctx, s.home())
+	m, err := d.device(ctx, s.keys())
 	switch {
 	case err != nil || m == nil:
 		return true, err
@@ -152,7 +152,7 @@ func (d *Dialect) endReplaced(ctx context.Context, c gateway.Conn, at time.Time)
 // what stands in for the Disconnect of one that was replaced can be quicker than its
 // Connect. Then it is closed when it must be open.
 func (d *Dialect) endUnknown(ctx context.Context, b jobBody) error {
-	if !d.scattered() {
+	if !d.distributed() {
 		return nil // a record lives as long as its connection
 	}
 	err := d.endReplaced(ctx, b.Conn, b.At)
@@ -186,8 +186,8 @@ func (d *Dialect) Confirmed(ctx context.Context, c *relay.Conn, marks []uint64) 
 	return nil
 }
 
-// window is what one run has sent.
-type window struct {
+// drainRun is what one run has sent.
+type drainRun struct {
 	start         time.Time
 	frames, bytes int
 	// revoked remembers clients that were looked at.
@@ -196,8 +196,8 @@ type window struct {
 
 // drain sends what waits. The device is held.
 func (d *Dialect) drain(ctx context.Context, c *relay.Conn, s *session) error {
-	w := &window{start: d.core.Now(), revoked: make(map[string]bool)}
-	h := s.home()
+	w := &drainRun{start: d.core.Now(), revoked: make(map[string]bool)}
+	h := s.keys()
 	for {
 		m, err := d.device(ctx, h)
 		if err != nil || m == nil || m.Conn != c.ID {
@@ -246,8 +246,8 @@ func (d *Dialect) saveSession(ctx context.Context, c *relay.Conn, s *session) er
 
 // drainEntry sends what waits in one exchange. It reports true if that is enough for
 // now: the connection is gone, or a window is full.
-func (d *Dialect) drainEntry(ctx context.Context, c *relay.Conn, s *session, w *window, e entry) (stop bool, err error) {
-	skip, err := d.skips(ctx, s.home(), w, e)
+func (d *Dialect) drainEntry(ctx context.Context, c *relay.Conn, s *session, w *drainRun, e entry) (stop bool, err error) {
+	skip, err := d.skips(ctx, s.keys(), w, e)
 	if err != nil {
 		return false, err
 	}
@@ -259,7 +259,7 @@ func (d *Dialect) drainEntry(ctx context.Context, c *relay.Conn, s *session, w *
 		parcels = append(parcels, parcel{scope: scope{Client: e.client, Request: e.id, Kind: k}, address: e.address})
 	}
 	if len(parcels) > 0 && e.isFresh(d.core.Now(), d.lim()) {
-		if err := d.ackBefore(ctx, s.home(), parcels); err != nil {
+		if err := d.ackBefore(ctx, s.keys(), parcels); err != nil {
 			return false, err
 		}
 	}
@@ -268,7 +268,7 @@ func (d *Dialect) drainEntry(ctx context.Context, c *relay.Conn, s *session, w *
 		if full && i == len(parcels)-1 {
 			p.mark = relay.DialectMark | (s.Drain.Marks + 1)
 		}
-		outcome, err := d.postPayload(ctx, c.ID, s.home(), p)
+		outcome, err := d.postPayload(ctx, c.ID, s.keys(), p)
 		if errors.Is(err, gateway.ErrGone) {
 			return true, nil // its end takes the device offline, and asks for a push
 		}
@@ -292,7 +292,7 @@ func (d *Dialect) drainEntry(ctx context.Context, c *relay.Conn, s *session, w *
 
 // skips reports whether nothing of an exchange is to be sent: nothing waits, or its
 // client was revoked and the exchange with it.
-func (d *Dialect) skips(ctx context.Context, h home, w *window, e entry) (bool, error) {
+func (d *Dialect) skips(ctx context.Context, h deviceKeys, w *drainRun, e entry) (bool, error) {
 	if !e.waits(d.core.Now()) {
 		return true, nil
 	}
@@ -323,7 +323,7 @@ func (d *Dialect) drained(ctx context.Context, c *relay.Conn, s *session, m *rel
 	err := d.core.Table().Transact(ctx, []table.Op{
 		relay.UpdateOp(m.Group, m.Key, change, m.IfUnchanged()...),
 		{
-			Action: table.Check, Key: s.home().key(countersSort),
+			Action: table.Check, Key: s.keys().key(countersSort),
 			Conds: []table.Cond{table.IfEqual(attrSeq, table.Number(u.Seq))},
 		},
 	})
@@ -338,12 +338,12 @@ func (d *Dialect) drained(ctx context.Context, c *relay.Conn, s *session, m *rel
 }
 
 // anythingWaits reports whether something waits for a device.
-func (d *Dialect) anythingWaits(ctx context.Context, h home) (bool, error) {
+func (d *Dialect) anythingWaits(ctx context.Context, h deviceKeys) (bool, error) {
 	entries, err := d.entries(ctx, h)
 	if err != nil {
 		return false, err
 	}
-	w := &window{revoked: make(map[string]bool)}
+	w := &drainRun{revoked: make(map[string]bool)}
 	for _, e := range entries {
 		skip, err := d.skips(ctx, h, w, e)
 		if err != nil || !skip {

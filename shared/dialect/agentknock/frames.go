@@ -54,7 +54,7 @@ func (d *Dialect) frame(ctx context.Context, c *relay.Conn, e gateway.FrameEvent
 	if f.Client != s.Client || (s.Pairing != nil && f.Request != s.Client) {
 		return f.Type, d.invalid(ctx, c, scope{}, "the frame is about something that is not this connection's")
 	}
-	release, err := d.hold(ctx, s.home())
+	release, err := d.hold(ctx, s.keys())
 	if err != nil {
 		return f.Type, err
 	}

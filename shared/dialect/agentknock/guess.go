@@ -34,7 +34,7 @@ func (d *Dialect) takeGuess(c *call, m *relay.Member, g guesses) (wait time.Dura
 	if err != nil || wait > 0 || m == nil {
 		return wait, err
 	}
-	return d.takeOf(c.Context(), home{c.device, m.Generation}.key(g.sort), g.limit)
+	return d.takeOf(c.Context(), deviceKeys{c.device, m.Generation}.key(g.sort), g.limit)
 }
 
 // takeAddress counts a call against the limit of its network address.

@@ -121,12 +121,12 @@ func (c *chaos) inspect() (end func()) {
 	return func() { c.ops, c.crashAt = ops, at }
 }
 
-func (c *chaos) home() home {
+func (c *chaos) home() deviceKeys {
 	m, err := c.relay.GetMember(c.t.Context(), groupOf(stageDevice), deviceMember)
 	if err != nil || m == nil {
 		c.fail("there is no device: %v", err)
 	}
-	return home{stageDevice, m.Generation}
+	return deviceKeys{stageDevice, m.Generation}
 }
 
 // count holds the counters against what is there: they may be too high, never too

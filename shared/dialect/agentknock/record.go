@@ -19,16 +19,16 @@ const (
 	SocketPartition = "aks/"
 )
 
-// home is where the data of one life of a device is.
-type home struct {
+// deviceKeys says where the data of one generation of a device is stored.
+type deviceKeys struct {
 	device     string
 	generation string
 }
 
-func (h home) partition() string { return devicePartition + h.device + "/" + h.generation }
-func (h home) group() string     { return groupOf(h.device) }
+func (h deviceKeys) partition() string { return devicePartition + h.device + "/" + h.generation }
+func (h deviceKeys) group() string     { return groupOf(h.device) }
 
-func (h home) key(sort string) table.Key {
+func (h deviceKeys) key(sort string) table.Key {
 	return table.Key{Partition: h.partition(), Sort: sort}
 }
 
@@ -40,13 +40,13 @@ const (
 	payloadSort  = "p/"
 )
 
-func (h home) clientKey(client string) table.Key { return h.key(clientSort + client) }
-func (h home) exchangeKey(id string) table.Key   { return h.key(exchangeSort + id) }
-func (h home) openKey(seq int64) table.Key       { return h.key(openSort + seqSort(seq)) }
+func (h deviceKeys) clientKey(client string) table.Key { return h.key(clientSort + client) }
+func (h deviceKeys) exchangeKey(id string) table.Key   { return h.key(exchangeSort + id) }
+func (h deviceKeys) openKey(seq int64) table.Key       { return h.key(openSort + seqSort(seq)) }
 
 func seqSort(seq int64) string { return fmt.Sprintf("%016x", seq) }
 
-func (h home) payloadKey(id string, k kind) table.Key {
+func (h deviceKeys) payloadKey(id string, k kind) table.Key {
 	return h.key(payloadSort + id + "/" + string(k))
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // entries reads all exchanges of a device that are live, oldest first.
-func (d *Dialect) entries(ctx context.Context, h home) ([]entry, error) {
+func (d *Dialect) entries(ctx context.Context, h deviceKeys) ([]entry, error) {
 	items, err := table.QueryAll(ctx, d.core.Table(), table.Query{Partition: h.partition(), Prefix: openSort})
 	if err != nil {
 		return nil, fmt.Errorf("failed to read the open exchanges: %w", err)
@@ -26,7 +26,7 @@ func (d *Dialect) entries(ctx context.Context, h home) ([]entry, error) {
 
 // recount sets the counters of a device and of one of its clients to what is there.
 // If somebody counts at the same time, that is left to whoever comes next.
-func (d *Dialect) recount(ctx context.Context, h home, client string) error {
+func (d *Dialect) recount(ctx context.Context, h deviceKeys, client string) error {
 	// Read before the entries: what changes after that fails the condition.
 	device, err := d.loadUsage(ctx, h)
 	if err != nil {

@@ -46,7 +46,7 @@ func (d *Dialect) claim(ctx context.Context, device string, token []byte, admit 
 		if err := d.core.CleanGroup(ctx, group); err != nil {
 			return err
 		}
-		h := home{device, d.core.NewID()}
+		h := deviceKeys{device, d.core.NewID()}
 		member := relay.NewMember{
 			Generation: h.generation, Role: roleDevice,
 			Attrs: map[string]table.Value{attrToken: table.Bytes(token), attrPairing: table.Number(1)},
@@ -72,25 +72,25 @@ func addressKey(address string) table.Key {
 	return table.Key{Partition: addressPartition + address, Sort: "a"}
 }
 
-func (h home) attrs() table.Attrs {
+func (h deviceKeys) attrs() table.Attrs {
 	return table.Attrs{"d": table.String(h.device), "g": table.String(h.generation)}
 }
 
 // lookUp reads who is found at an address, whether or not that device still lives;
 // false if nobody ever was.
-func (d *Dialect) lookUp(ctx context.Context, address string) (home, bool, error) {
+func (d *Dialect) lookUp(ctx context.Context, address string) (deviceKeys, bool, error) {
 	it, err := d.core.Table().Get(ctx, addressKey(address))
 	if errors.Is(err, table.ErrNotFound) {
-		return home{}, false, nil
+		return deviceKeys{}, false, nil
 	}
 	if err != nil {
-		return home{}, false, fmt.Errorf("failed to read an address: %w", err)
+		return deviceKeys{}, false, fmt.Errorf("failed to read an address: %w", err)
 	}
-	return home{it.Attrs["d"].Str(), it.Attrs["g"].Str()}, true, nil
+	return deviceKeys{it.Attrs["d"].Str(), it.Attrs["g"].Str()}, true, nil
 }
 
 // resolve finds the device at an address.
-func (d *Dialect) resolve(ctx context.Context, address string) (home, *refusal, error) {
+func (d *Dialect) resolve(ctx context.Context, address string) (deviceKeys, *refusal, error) {
 	h, ok, err := d.lookUp(ctx, address)
 	if err == nil && !ok {
 		return h, &refuseAddress, nil
@@ -100,7 +100,7 @@ func (d *Dialect) resolve(ctx context.Context, address string) (home, *refusal, 
 
 // setAddress makes a device found at an address, and no longer at the one before.
 func (d *Dialect) setAddress(ctx context.Context, m *relay.Member, address string) error {
-	self := home{deviceOf(m.Group), m.Generation}
+	self := deviceKeys{deviceOf(m.Group), m.Generation}
 	for range maxTries {
 		before := m.Attr(attrAddress).Str()
 		holder, taken, err := d.lookUp(ctx, address)
@@ -163,7 +163,7 @@ func ifAttr(m *relay.Member, attr string) table.Cond {
 
 // change changes a device, whatever else happens to it at the same time.
 func (d *Dialect) change(ctx context.Context, m *relay.Member, ch relay.MemberChange) error {
-	self := home{deviceOf(m.Group), m.Generation}
+	self := deviceKeys{deviceOf(m.Group), m.Generation}
 	for range maxTries {
 		err := d.changeDevice(ctx, m, ch)
 		if !errors.Is(err, table.ErrCondition) {
@@ -199,7 +199,7 @@ func (d *Dialect) setPush(ctx context.Context, m *relay.Member, fid string) erro
 // follows clears up, and is done again by a job, and for what is stored also by
 // whoever claims the id anew, should it not come to its end.
 func (d *Dialect) delete(ctx context.Context, m *relay.Member) error {
-	h := home{deviceOf(m.Group), m.Generation}
+	h := deviceKeys{deviceOf(m.Group), m.Generation}
 	release, err := d.hold(ctx, h)
 	if err != nil {
 		return err
@@ -239,7 +239,7 @@ const purgeAfter = 30 * time.Second
 
 // purge closes the connections of a device that was deleted and deletes what is
 // stored.
-func (d *Dialect) purge(ctx context.Context, h home) error {
+func (d *Dialect) purge(ctx context.Context, h deviceKeys) error {
 	return errors.Join(
 		d.core.FinishRemovals(ctx, h.group()),
 		d.closeSockets(ctx, h, "", gateway.CloseRevoked, "the device was deleted"),
@@ -250,16 +250,16 @@ func (d *Dialect) purge(ctx context.Context, h home) error {
 }
 
 func (d *Dialect) purgeJob(ctx context.Context, b jobBody) error {
-	m, err := d.device(ctx, b.home())
+	m, err := d.device(ctx, b.keys())
 	if err != nil || m != nil {
 		return err // it could not be deleted
 	}
-	return d.purge(ctx, b.home())
+	return d.purge(ctx, b.keys())
 }
 
 // CleanGroup deletes what is stored for one life of a device.
 func (d *Dialect) CleanGroup(ctx context.Context, group, generation string) error {
-	h := home{deviceOf(group), generation}
+	h := deviceKeys{deviceOf(group), generation}
 	q := table.Query{Partition: h.partition()}
 	for {
 		p, err := d.core.Table().Query(ctx, q)

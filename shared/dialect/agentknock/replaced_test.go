@@ -98,7 +98,7 @@ func TestAckBeforeReceipt(t *testing.T) {
 			if k == peer.Completion {
 				m.event = CompletionSent
 			}
-			if _, err := c.knock.apply(t.Context(), s.home(), m); err != nil {
+			if _, err := c.knock.apply(t.Context(), s.keys(), m); err != nil {
 				t.Fatal(err)
 			}
 			device := c.dial(c.device.path, c.device.token)

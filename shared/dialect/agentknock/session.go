@@ -16,11 +16,11 @@ type session struct {
 	// Pairing is set for an initial pairing.
 	Pairing *attempt `json:"p,omitempty"`
 	// Drain is how far a device has been sent what waited for it.
-	Drain drain `json:"s,omitzero"`
+	Drain drainProgress `json:"s,omitzero"`
 }
 
-// drain is the state of sending what waits, see drain.go.
-type drain struct {
+// drainProgress is the state of sending what waits, see drain.go.
+type drainProgress struct {
 	// Greeted says that push_registration was sent, After is the last entry that was
 	// looked at, CaughtUp that caught_up was sent, and Done that the device takes
 	// messages as they come.
@@ -48,7 +48,7 @@ func (a *attempt) client(id string) *clientRecord {
 	return &clientRecord{ID: id, State: statePending, Token: a.Token, Address: a.Address, isNew: true}
 }
 
-func (s *session) home() home { return home{s.Device, s.Generation} }
+func (s *session) keys() deviceKeys { return deviceKeys{s.Device, s.Generation} }
 
 func (s *session) role() string {
 	switch {

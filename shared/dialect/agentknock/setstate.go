@@ -20,7 +20,7 @@ var transitions = map[string][]string{
 
 // setClientState changes the state of a client. What that brings with it is done each
 // time it is asked for, so that a crash in between is made good by asking again.
-func (d *Dialect) setClientState(ctx context.Context, c *relay.Conn, h home, f frame) error {
+func (d *Dialect) setClientState(ctx context.Context, c *relay.Conn, h deviceKeys, f frame) error {
 	ok, err := d.writeState(ctx, c, h, f)
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (d *Dialect) setClientState(ctx context.Context, c *relay.Conn, h home, f f
 
 // writeState reports false if the change is not allowed. A frame that is delivered
 // again finds its work done.
-func (d *Dialect) writeState(ctx context.Context, c *relay.Conn, h home, f frame) (bool, error) {
+func (d *Dialect) writeState(ctx context.Context, c *relay.Conn, h deviceKeys, f frame) (bool, error) {
 	for range maxTries {
 		client, err := d.loadClient(ctx, h, f.Client)
 		if err != nil || client == nil {
@@ -78,7 +78,7 @@ func (d *Dialect) writeState(ctx context.Context, c *relay.Conn, h home, f frame
 // endExchanges writes down that the exchanges of a revoked client have expired, and
 // deletes what waits in them. Those that this does not get to are expired all the
 // same: it shows when they are read.
-func (d *Dialect) endExchanges(ctx context.Context, h home, client string) error {
+func (d *Dialect) endExchanges(ctx context.Context, h deviceKeys, client string) error {
 	entries, err := d.entries(ctx, h)
 	if err != nil {
 		return err

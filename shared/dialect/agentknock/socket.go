@@ -13,10 +13,10 @@ import (
 
 // The connections of clients are listed, so that those of a client can be closed.
 
-func (h home) sockets() string { return SocketPartition + h.device + "/" + h.generation }
+func (h deviceKeys) sockets() string { return SocketPartition + h.device + "/" + h.generation }
 
 func socketKey(s *session, c *relay.Conn) table.Key {
-	return table.Key{Partition: s.home().sockets(), Sort: s.Client + "/" + string(c.ID)}
+	return table.Key{Partition: s.keys().sockets(), Sort: s.Client + "/" + string(c.ID)}
 }
 
 func (d *Dialect) listSocket(ctx context.Context, c *relay.Conn, s *session) error {
@@ -41,7 +41,7 @@ func (d *Dialect) unlistSocket(ctx context.Context, c *relay.Conn, s *session) e
 }
 
 // closeSockets closes the connections of one client, or of all if client is "".
-func (d *Dialect) closeSockets(ctx context.Context, h home, client string, code gateway.CloseCode, reason string) error {
+func (d *Dialect) closeSockets(ctx context.Context, h deviceKeys, client string, code gateway.CloseCode, reason string) error {
 	q := table.Query{Partition: h.sockets()}
 	if client != "" {
 		q.Prefix = client + "/"
@@ -68,7 +68,7 @@ func (d *Dialect) evict(ctx context.Context, b jobBody, state string) error {
 	if !ok {
 		return nil
 	}
-	if err := d.closeSockets(ctx, b.home(), b.Client, code, "client "+state); err != nil {
+	if err := d.closeSockets(ctx, b.keys(), b.Client, code, "client "+state); err != nil {
 		return err
 	}
 	if b.Round >= len(evictAfter) {
@@ -80,7 +80,7 @@ func (d *Dialect) evict(ctx context.Context, b jobBody, state string) error {
 }
 
 func (d *Dialect) evictJob(ctx context.Context, b jobBody) error {
-	client, err := d.loadClient(ctx, b.home(), b.Client)
+	client, err := d.loadClient(ctx, b.keys(), b.Client)
 	if err != nil || client == nil {
 		return err
 	}
@@ -113,11 +113,11 @@ func (d *Dialect) Disconnected(ctx context.Context, c *relay.Conn) error {
 		d.core.Observer().Left(name, s.role())
 		return nil
 	}
-	m, err := d.device(ctx, s.home())
+	m, err := d.device(ctx, s.keys())
 	if err != nil || m == nil || m.Conn != "" {
 		return err
 	}
-	waits, err := d.anythingWaits(ctx, s.home())
+	waits, err := d.anythingWaits(ctx, s.keys())
 	if err != nil || !waits {
 		return err
 	}

@@ -53,7 +53,7 @@ func (d *Dialect) wake(ctx context.Context, m *relay.Member) error {
 }
 
 // wakeOffline wakes a device that is not connected.
-func (d *Dialect) wakeOffline(ctx context.Context, h home) error {
+func (d *Dialect) wakeOffline(ctx context.Context, h deviceKeys) error {
 	m, err := d.device(ctx, h)
 	if err != nil || m == nil || d.core.Online(m) {
 		return err
@@ -63,7 +63,7 @@ func (d *Dialect) wakeOffline(ctx context.Context, h home) error {
 
 // wakeJob pushes, if the device still has to be woken.
 func (d *Dialect) wakeJob(ctx context.Context, b jobBody) error {
-	m, err := d.device(ctx, b.home())
+	m, err := d.device(ctx, b.keys())
 	if err != nil || m == nil || m.Token == "" {
 		return err
 	}
@@ -71,7 +71,7 @@ func (d *Dialect) wakeJob(ctx context.Context, b jobBody) error {
 	if err != nil || connected {
 		return err
 	}
-	waits, err := d.anythingWaits(ctx, b.home())
+	waits, err := d.anythingWaits(ctx, b.keys())
 	if err != nil || !waits {
 		return err
 	}
@@ -85,7 +85,7 @@ func (d *Dialect) wakeJob(ctx context.Context, b jobBody) error {
 	err = d.pusher.Send(ctx, n)
 	d.core.Observer().Pushed(n, err)
 	if errors.Is(err, push.ErrTokenGone) {
-		return d.forgetToken(ctx, b.home(), m.Token)
+		return d.forgetToken(ctx, b.keys(), m.Token)
 	}
 	return err
 }
@@ -105,7 +105,7 @@ func (d *Dialect) connected(ctx context.Context, m *relay.Member) (bool, error) 
 
 // forgetToken forgets a push token that the provider refuses for good, unless it was
 // replaced meanwhile. The device hears of it when it connects.
-func (d *Dialect) forgetToken(ctx context.Context, h home, token string) error {
+func (d *Dialect) forgetToken(ctx context.Context, h deviceKeys, token string) error {
 	for range maxTries {
 		m, err := d.device(ctx, h)
 		if err != nil || m == nil || m.Token != token {

@@ -11,7 +11,7 @@ import (
 )
 
 // loadExchange reads an exchange as it is now, nil if there is none.
-func (d *Dialect) loadExchange(ctx context.Context, h home, id string, revoked bool) (*record, error) {
+func (d *Dialect) loadExchange(ctx context.Context, h deviceKeys, id string, revoked bool) (*record, error) {
 	it, err := d.core.Table().Get(ctx, h.exchangeKey(id))
 	if errors.Is(err, table.ErrNotFound) {
 		return nil, nil
@@ -25,7 +25,7 @@ func (d *Dialect) loadExchange(ctx context.Context, h home, id string, revoked b
 }
 
 // loadPayload reads a payload that waits; false if it is not there.
-func (d *Dialect) loadPayload(ctx context.Context, h home, id string, k kind) ([]byte, bool, error) {
+func (d *Dialect) loadPayload(ctx context.Context, h deviceKeys, id string, k kind) ([]byte, bool, error) {
 	it, err := d.core.Table().Get(ctx, h.payloadKey(id, k))
 	if errors.Is(err, table.ErrNotFound) {
 		return nil, false, nil
@@ -38,7 +38,7 @@ func (d *Dialect) loadPayload(ctx context.Context, h home, id string, k kind) ([
 
 // step is one change of an exchange, to be written in one transaction.
 type step struct {
-	home
+	deviceKeys
 	before, after *record       // before is nil for a new exchange
 	client        *clientRecord // nil if it is not known any more
 	// begins are the counters of the device as they were read, if the exchange is new.

@@ -75,7 +75,7 @@ func New(o Options) *Adapter {
 // conn names the connection of an event.
 func (a *Adapter) conn(r *record.Record) (gateway.Conn, error) {
 	if r.Callback != "" {
-		return ownConn(r.ConnectionID, r.Callback, a.o.Fronts)
+		return remoteConn(r.ConnectionID, r.Callback, a.o.Fronts)
 	}
 	endpoint := a.o.Callback
 	if endpoint == "" {

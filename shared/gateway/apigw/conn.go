@@ -82,7 +82,7 @@ func GroupID(group string) string {
 	if id, _, ok := split(gateway.Conn(group)); ok {
 		return id
 	}
-	if id, _, ok := splitOwn(gateway.Conn(group)); ok {
+	if id, _, ok := splitRemote(gateway.Conn(group)); ok {
 		return id
 	}
 	return group

@@ -40,7 +40,7 @@ type FrontOptions struct {
 	// Fronts are the callback addresses of our own fronts; see CheckFront. Own makes
 	// the client for one of them, when it is first needed.
 	Fronts []string
-	Own    func(ctx context.Context, address string) (OwnFront, error)
+	Remote func(ctx context.Context, address string) (RemoteFront, error)
 	// RetryFor is how long an action goes on trying while API Gateway is
 	// throttling, failing, or says that the peer reads too slowly. It is short,
 	// because the sender of the frame waits for it, and ends with the context. One
@@ -64,7 +64,7 @@ type Front struct {
 
 	mu      sync.Mutex
 	clients map[string]API
-	own     map[string]OwnFront
+	remotes map[string]RemoteFront
 }
 
 var _ gateway.Front = (*Front)(nil)
@@ -83,10 +83,10 @@ func NewFront(o FrontOptions) *Front {
 // Post implements gateway.Front. The outcome is gateway.Sent, or gateway.Dropped for
 // a droppable message that API Gateway did not take at once.
 func (f *Front) Post(ctx context.Context, c gateway.Conn, m gateway.Message) (gateway.Outcome, error) {
-	if own, id, err := f.ownFront(ctx, c); err != nil {
+	if own, id, err := f.remoteFront(ctx, c); err != nil {
 		return 0, fmt.Errorf("failed to post: %w", err)
 	} else if own != nil {
-		return f.postOwn(ctx, own, id, m)
+		return f.postRemote(ctx, own, id, m)
 	}
 	if encodedLen(m) > MaxMessage {
 		return 0, gateway.ErrTooLarge
@@ -100,7 +100,7 @@ func (f *Front) Post(ctx context.Context, c gateway.Conn, m gateway.Message) (ga
 		patience = 0
 	}
 	again, err := f.callFor(ctx, c, patience, func(ctx context.Context, a API, id *string) error {
-		_, err := a.PostToConnection(ctx, &api.PostToConnectionInput{ConnectionId: id, Data: data}, once)
+		_, err := a.PostToConnection(ctx, &api.PostToConnectionInput{ConnectionId: id, Data: data}, withoutRetries)
 		return err
 	})
 	if err != nil && again && m.Droppable {
@@ -114,13 +114,13 @@ func (f *Front) Post(ctx context.Context, c gateway.Conn, m gateway.Message) (ga
 
 // Close implements gateway.Front. API Gateway has no close codes.
 func (f *Front) Close(ctx context.Context, c gateway.Conn, code gateway.CloseCode, reason string) error {
-	if own, id, err := f.ownFront(ctx, c); err != nil {
+	if own, id, err := f.remoteFront(ctx, c); err != nil {
 		return fmt.Errorf("failed to close: %w", err)
 	} else if own != nil {
-		return f.closeOwn(ctx, own, id, code, reason)
+		return f.closeRemote(ctx, own, id, code, reason)
 	}
 	err := f.call(ctx, c, func(ctx context.Context, a API, id *string) error {
-		_, err := a.DeleteConnection(ctx, &api.DeleteConnectionInput{ConnectionId: id}, once)
+		_, err := a.DeleteConnection(ctx, &api.DeleteConnectionInput{ConnectionId: id}, withoutRetries)
 		return err
 	})
 	if err != nil {
@@ -131,14 +131,14 @@ func (f *Front) Close(ctx context.Context, c gateway.Conn, code gateway.CloseCod
 
 // Stat implements gateway.Front.
 func (f *Front) Stat(ctx context.Context, c gateway.Conn) (gateway.Stat, error) {
-	if own, id, err := f.ownFront(ctx, c); err != nil {
+	if own, id, err := f.remoteFront(ctx, c); err != nil {
 		return gateway.Stat{}, fmt.Errorf("failed to look at a connection: %w", err)
 	} else if own != nil {
-		return f.statOwn(ctx, own, id)
+		return f.statRemote(ctx, own, id)
 	}
 	var out *api.GetConnectionOutput
 	err := f.call(ctx, c, func(ctx context.Context, a API, id *string) (err error) {
-		out, err = a.GetConnection(ctx, &api.GetConnectionInput{ConnectionId: id}, once)
+		out, err = a.GetConnection(ctx, &api.GetConnectionInput{ConnectionId: id}, withoutRetries)
 		return err
 	})
 	if err != nil {
@@ -153,10 +153,10 @@ func (f *Front) Stat(ctx context.Context, c gateway.Conn) (gateway.Stat, error) 
 // Gone implements gateway.Front: this front knows nothing without asking.
 func (f *Front) Gone(gateway.Conn) bool { return false }
 
-// once has the client send a request once, because our own retries know the errors
+// withoutRetries has the client send a request once, because our own retries know the errors
 // of this API, and hear the answer out: a message that was posted and looks as if
 // it had failed would be posted again.
-func once(o *api.Options) {
+func withoutRetries(o *api.Options) {
 	o.Retryer = aws.NopRetryer{}
 	o.HTTPClient = awsclient.Patient(o.HTTPClient)
 }

@@ -41,7 +41,7 @@ func (e *Engine) newProcess() *process {
 		Log: slog.New(&logWatch{e}), Now: e.Now, Random: drawn{e}, NewID: e.newID,
 	}
 	if e.Plan.Mode == Functions {
-		o.Scattered, o.ConnRecordTTL = true, recordTTL
+		o.Distributed, o.ConnRecordTTL = true, recordTTL
 	}
 	p.relay = relay.New(o)
 	p.dialect = e.world.Dialect(p.relay, pusherOfTask{})

@@ -85,7 +85,7 @@ func (t *Table) Get(ctx context.Context, k table.Key) (table.Item, error) {
 	}
 	var out *dynamodb.GetItemOutput
 	err := t.read(ctx, func() (err error) {
-		out, err = t.client.GetItem(ctx, in, once)
+		out, err = t.client.GetItem(ctx, in, withoutRetries)
 		return err
 	})
 	if err != nil {

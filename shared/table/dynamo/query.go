@@ -39,7 +39,7 @@ func (t *Table) Query(ctx context.Context, q table.Query) (table.Page, error) {
 	}
 	var out *dynamodb.QueryOutput
 	err := t.read(ctx, func() (err error) {
-		out, err = t.client.Query(ctx, in, once)
+		out, err = t.client.Query(ctx, in, withoutRetries)
 		return err
 	})
 	if err != nil {

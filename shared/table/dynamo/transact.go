@@ -67,7 +67,7 @@ func (t *Table) transact(ctx context.Context, ops []table.Op) error {
 				return err
 			}
 		}
-		out, err := t.client.TransactWriteItems(ctx, in, once)
+		out, err := t.client.TransactWriteItems(ctx, in, withoutRetries)
 		if err == nil {
 			t.consumed("TransactWriteItems", consumedOf(out)...)
 			return nil

@@ -135,7 +135,7 @@ func (t *Table) send(ctx context.Context, op table.Op, now time.Time) (attribute
 			ExpressionAttributeValues: e.values,
 			ReturnValues:              types.ReturnValueAllOld,
 			ReturnConsumedCapacity:    t.capacity(),
-		}, once)
+		}, withoutRetries)
 		if err != nil {
 			return nil, err
 		}
@@ -153,7 +153,7 @@ func (t *Table) send(ctx context.Context, op table.Op, now time.Time) (attribute
 			ReturnValues:                        types.ReturnValueAllOld,
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 			ReturnConsumedCapacity:              t.capacity(),
-		}, once)
+		}, withoutRetries)
 		if err != nil {
 			return nil, err
 		}
@@ -168,7 +168,7 @@ func (t *Table) send(ctx context.Context, op table.Op, now time.Time) (attribute
 			ExpressionAttributeValues: e.values,
 			ReturnValues:              types.ReturnValueAllOld,
 			ReturnConsumedCapacity:    t.capacity(),
-		}, once)
+		}, withoutRetries)
 		if err != nil {
 			return nil, err
 		}

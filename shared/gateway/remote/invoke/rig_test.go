@@ -92,7 +92,7 @@ func open(t *testing.T, h gateway.Handler, ingress bool, change func(*invoke.Opt
 	r.actions = apigw.NewFront(apigw.FrontOptions{
 		Client: func(context.Context, string) (apigw.API, error) { return nil, errors.New("API Gateway was called") },
 		Fronts: []string{r.callback},
-		Own: func(_ context.Context, address string) (apigw.OwnFront, error) {
+		Remote: func(_ context.Context, address string) (apigw.RemoteFront, error) {
 			return callback.NewClient(address, words(word), transport), nil
 		},
 	})

@@ -18,7 +18,7 @@ func (p *peer) canAct() bool {
 }
 
 // openToken is a token that a phone may have scanned. It may be old.
-func (p *peer) openToken() *window {
+func (p *peer) openToken() *pairingWindow {
 	if p.agent || p.pairing != nil {
 		return nil
 	}
@@ -182,7 +182,7 @@ func (p *peer) pair() {
 		return
 	}
 	if !p.sim.calm && p.sim.chance(50) {
-		w = &window{token: challenge(1 << 40), admitted: make(map[*socket]bool)} // a guess
+		w = &pairingWindow{token: challenge(1 << 40), admitted: make(map[*socket]bool)} // a guess
 	}
 	k := p.sim.dial(p, asPairing)
 	k.token = w

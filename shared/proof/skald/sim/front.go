@@ -37,7 +37,7 @@ type socket struct {
 	nonce    []byte
 	handled  int64 // frames that handlers were given, without Auth
 	authed   bool  // AuthOk has been read
-	token    *window
+	token    *pairingWindow
 	claims   *peer // of an impostor
 
 	// The model's.
@@ -72,7 +72,7 @@ type upEvent struct {
 	attempts int
 	listed   map[*peer]bool // Authorize: who is on it
 	list     bool
-	window   *window // PairingStart, Auth of a pairing
+	window   *pairingWindow // PairingStart, Auth of a pairing
 	nonsense bool
 }
 

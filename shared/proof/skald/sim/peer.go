@@ -29,12 +29,12 @@ type namespace struct {
 	agent  *peer
 	phones []*peer
 	// windows are the pairing windows that the agent has asked for.
-	windows []*window
+	windows []*pairingWindow
 }
 
-// window is a pairing window as peers see it; its state in the relay is the
+// pairingWindow is one window as peers see it; its state in the relay is the
 // model's.
-type window struct {
+type pairingWindow struct {
 	token  []byte
 	sock   *socket // that has asked for it
 	ttl    uint32  // seconds that were asked for
@@ -206,7 +206,7 @@ func (k *socket) sendAuthorize(list map[*peer]bool) {
 
 func (k *socket) sendPairingStart(ttl uint32) {
 	ns := k.peer.space
-	w := &window{sock: k, ttl: ttl, token: challenge(1<<32 + uint64(len(ns.windows)) + uint64(ns.index)<<16), admitted: make(map[*socket]bool)}
+	w := &pairingWindow{sock: k, ttl: ttl, token: challenge(1<<32 + uint64(len(ns.windows)) + uint64(ns.index)<<16), admitted: make(map[*socket]bool)}
 	ns.windows = append(ns.windows, w)
 	k.send("PairingStart", &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_PairingStart{
 		PairingStart: &skaldpb.PairingStart{PairingToken: w.token, Ttl: ttl},

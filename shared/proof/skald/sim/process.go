@@ -63,7 +63,7 @@ func newInstance(m mode) *instance {
 		Table: tableOfTask{}, Queue: queueOfTask{}, Front: frontOf{in}, Pusher: pusherOfTask{},
 		Log: slog.New(&logWatch{inst: in}),
 		Now: func() time.Time { return in.sim.now() }, Random: in,
-		Scattered: m == functions, Locks: locks,
+		Distributed: m == functions, Locks: locks,
 		NewID: func() string {
 			in.sim.mu.Lock()
 			defer in.sim.mu.Unlock()

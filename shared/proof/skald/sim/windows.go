@@ -51,7 +51,7 @@ func (s *sim) windowWritten(t *task, group string, o *table.Op) {
 
 // openWindow is the window of a namespace that is open as far as the relay
 // knows, used or not.
-func (s *sim) openWindow(ns *namespace) *window {
+func (s *sim) openWindow(ns *namespace) *pairingWindow {
 	for _, w := range ns.windows {
 		if w.open {
 			return w

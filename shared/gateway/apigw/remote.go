@@ -21,16 +21,16 @@ import (
 // callback address of the front. Their messages travel as they are, binary or text, in
 // both directions, and their front has close codes.
 
-const ownScheme = "front+"
+const remoteScheme = "front+"
 
-// OwnFront acts on the connections of one front of our own; *callback.Client has it.
-type OwnFront interface {
+// RemoteFront acts on the connections of one front of our own; *callback.Client has it.
+type RemoteFront interface {
 	Post(ctx context.Context, id string, m gateway.Message) (gateway.Outcome, error)
 	Close(ctx context.Context, id string, code gateway.CloseCode, reason string) error
 	Stat(ctx context.Context, id string) (gateway.Stat, error)
 }
 
-var _ OwnFront = (*callback.Client)(nil)
+var _ RemoteFront = (*callback.Client)(nil)
 
 // CheckFront checks the callback address of a front of our own. What is sent there
 // carries a secret, so without TLS it must not leave the machine or its network.
@@ -56,24 +56,24 @@ func nearby(host string) bool {
 	return addr.IsLoopback() || addr.IsPrivate()
 }
 
-// ownConn names a connection of a front of our own. Only the addresses in allowed are
+// remoteConn names a connection of a front of our own. Only the addresses in allowed are
 // ever called, whatever an event or a name in the table says.
-func ownConn(id, address string, allowed []string) (gateway.Conn, error) {
+func remoteConn(id, address string, allowed []string) (gateway.Conn, error) {
 	if !callback.ValidID(id) {
 		return "", errors.New("connection id is not valid")
 	}
 	if !slices.Contains(allowed, address) {
 		return "", errors.New("the callback address of the connection is none of the allowed fronts")
 	}
-	return gateway.Conn(id + "@" + ownScheme + address), nil
+	return gateway.Conn(id + "@" + remoteScheme + address), nil
 }
 
-func splitOwn(c gateway.Conn) (id, address string, ok bool) {
+func splitRemote(c gateway.Conn) (id, address string, ok bool) {
 	id, address, ok = strings.Cut(string(c), "@")
 	if !ok {
 		return "", "", false
 	}
-	address, ok = strings.CutPrefix(address, ownScheme)
+	address, ok = strings.CutPrefix(address, remoteScheme)
 	return id, address, ok && callback.ValidID(id)
 }
 
@@ -98,34 +98,34 @@ func Allow(callbackURL string) func(endpoint string) bool {
 	return func(endpoint string) bool { return endpoint == callbackURL }
 }
 
-// ownFront is the front of our own that a connection belongs to; nil if it is one of
+// remoteFront is the front of our own that a connection belongs to; nil if it is one of
 // API Gateway. A connection of a front that is not allowed is gone.
-func (f *Front) ownFront(ctx context.Context, c gateway.Conn) (front OwnFront, id string, err error) {
-	if _, rest, ok := strings.Cut(string(c), "@"); !ok || !strings.HasPrefix(rest, ownScheme) {
+func (f *Front) remoteFront(ctx context.Context, c gateway.Conn) (front RemoteFront, id string, err error) {
+	if _, rest, ok := strings.Cut(string(c), "@"); !ok || !strings.HasPrefix(rest, remoteScheme) {
 		return nil, "", nil
 	}
-	id, address, ok := splitOwn(c)
-	if !ok || f.o.Own == nil || !slices.Contains(f.o.Fronts, address) {
+	id, address, ok := splitRemote(c)
+	if !ok || f.o.Remote == nil || !slices.Contains(f.o.Fronts, address) {
 		return nil, "", gateway.ErrGone
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if front := f.own[address]; front != nil {
+	if front := f.remotes[address]; front != nil {
 		return front, id, nil
 	}
-	front, err = f.o.Own(ctx, address)
+	front, err = f.o.Remote(ctx, address)
 	if err != nil {
 		return nil, "", fmt.Errorf("failed to make a client: %w", err)
 	}
-	if f.own == nil {
-		f.own = make(map[string]OwnFront)
+	if f.remotes == nil {
+		f.remotes = make(map[string]RemoteFront)
 	}
-	f.own[address] = front
+	f.remotes[address] = front
 	return front, id, nil
 }
 
-// callOwn does one action on a front of our own, again and again while there is hope.
-func (f *Front) callOwn(ctx context.Context, patience time.Duration, do func(context.Context) error) (again bool, _ error) {
+// callRemote does one action on a front of our own, again and again while there is hope.
+func (f *Front) callRemote(ctx context.Context, patience time.Duration, do func(context.Context) error) (again bool, _ error) {
 	end := time.Now().Add(patience)
 	if d, ok := ctx.Deadline(); ok && d.Before(end) {
 		end = d
@@ -157,12 +157,12 @@ func refusedToConnect(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial" && errors.Is(err, syscall.ECONNREFUSED)
 }
 
-func (f *Front) postOwn(ctx context.Context, front OwnFront, id string, m gateway.Message) (outcome gateway.Outcome, _ error) {
+func (f *Front) postRemote(ctx context.Context, front RemoteFront, id string, m gateway.Message) (outcome gateway.Outcome, _ error) {
 	patience := f.o.RetryFor
 	if m.Droppable {
 		patience = 0
 	}
-	again, err := f.callOwn(ctx, patience, func(ctx context.Context) (err error) {
+	again, err := f.callRemote(ctx, patience, func(ctx context.Context) (err error) {
 		outcome, err = front.Post(ctx, id, m)
 		return err
 	})
@@ -175,8 +175,8 @@ func (f *Front) postOwn(ctx context.Context, front OwnFront, id string, m gatewa
 	return outcome, nil
 }
 
-func (f *Front) closeOwn(ctx context.Context, front OwnFront, id string, code gateway.CloseCode, reason string) error {
-	if _, err := f.callOwn(ctx, f.o.RetryFor, func(ctx context.Context) error {
+func (f *Front) closeRemote(ctx context.Context, front RemoteFront, id string, code gateway.CloseCode, reason string) error {
+	if _, err := f.callRemote(ctx, f.o.RetryFor, func(ctx context.Context) error {
 		return front.Close(ctx, id, code, reason)
 	}); err != nil {
 		return fmt.Errorf("failed to close: %w", err)
@@ -184,8 +184,8 @@ func (f *Front) closeOwn(ctx context.Context, front OwnFront, id string, code ga
 	return nil
 }
 
-func (f *Front) statOwn(ctx context.Context, front OwnFront, id string) (s gateway.Stat, _ error) {
-	if _, err := f.callOwn(ctx, f.o.RetryFor, func(ctx context.Context) (err error) {
+func (f *Front) statRemote(ctx context.Context, front RemoteFront, id string) (s gateway.Stat, _ error) {
+	if _, err := f.callRemote(ctx, f.o.RetryFor, func(ctx context.Context) (err error) {
 		s, err = front.Stat(ctx, id)
 		return err
 	}); err != nil {

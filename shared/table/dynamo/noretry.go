@@ -7,8 +7,8 @@ import (
 	"blindpost/shared/awsclient"
 )
 
-// once has the client send a request once, and hear the answer out.
-func once(o *dynamodb.Options) {
+// withoutRetries has the client send a request once, and hear the answer out.
+func withoutRetries(o *dynamodb.Options) {
 	o.Retryer = aws.NopRetryer{}
 	o.HTTPClient = awsclient.Patient(o.HTTPClient)
 }

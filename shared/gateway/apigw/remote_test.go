@@ -63,28 +63,28 @@ func withOwn(own *ownFront, other apigw.API) *apigw.Front {
 		Client:  func(context.Context, string) (apigw.API, error) { return other, nil },
 		Allowed: apigw.Allow(""),
 		Fronts:  []string{ours},
-		Own:     func(context.Context, string) (apigw.OwnFront, error) { return own, nil },
+		Remote:  func(context.Context, string) (apigw.RemoteFront, error) { return own, nil },
 		Random:  func() float64 { return 0 },
 	})
 }
 
-const ownConn = gateway.Conn("abc-_1@front+" + ours)
+const remoteConn = gateway.Conn("abc-_1@front+" + ours)
 
 func TestOwnFront(t *testing.T) {
 	own, ctx := &ownFront{}, context.Background()
 	f := withOwn(own, nil)
 	large := make([]byte, 512<<10)
 	large[0] = 0xff
-	if outcome, err := f.Post(ctx, ownConn, gateway.Message{Data: large}); outcome != gateway.Sent || err != nil {
+	if outcome, err := f.Post(ctx, remoteConn, gateway.Message{Data: large}); outcome != gateway.Sent || err != nil {
 		t.Errorf("%v, %v", outcome, err)
 	}
 	if len(own.posts) != 1 || len(own.posts[0].Data) != len(large) || own.posts[0].Text {
 		t.Error("the message is not as it was")
 	}
-	if err := f.Close(ctx, ownConn, gateway.CloseRevoked, "revoked"); err != nil || own.code != gateway.CloseRevoked || own.reason != "revoked" {
+	if err := f.Close(ctx, remoteConn, gateway.CloseRevoked, "revoked"); err != nil || own.code != gateway.CloseRevoked || own.reason != "revoked" {
 		t.Errorf("%v: %d %q", err, own.code, own.reason)
 	}
-	if s, err := f.Stat(ctx, ownConn); err != nil || s.ConnectedAt.Unix() != 7 {
+	if s, err := f.Stat(ctx, remoteConn); err != nil || s.ConnectedAt.Unix() != 7 {
 		t.Errorf("%v, %v", s, err)
 	}
 }
@@ -166,7 +166,7 @@ func TestCheckFront(t *testing.T) {
 }
 
 func TestGroupOfOwnConnections(t *testing.T) {
-	if got := apigw.GroupID(string(ownConn)); got != "abc-_1" {
+	if got := apigw.GroupID(string(remoteConn)); got != "abc-_1" {
 		t.Errorf("group is %q", got)
 	}
 }
@@ -219,7 +219,7 @@ func TestOwnFrontThatFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				own, begin := &ownFront{answer: tt.answer}, time.Now()
-				_, err := withOwn(own, nil).Post(context.Background(), ownConn, gateway.Message{Data: []byte("x")})
+				_, err := withOwn(own, nil).Post(context.Background(), remoteConn, gateway.Message{Data: []byte("x")})
 				if !tt.want(err) || own.calls < tt.calls || time.Since(begin) > tt.within {
 					t.Errorf("%v after %d calls and %v", err, own.calls, time.Since(begin))
 				}
@@ -232,7 +232,7 @@ func TestOwnFrontThatFails(t *testing.T) {
 func TestOwnFrontDrops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own, begin := &ownFront{answer: func(context.Context, int) error { return &callback.StatusError{Status: 429} }}, time.Now()
-		outcome, err := withOwn(own, nil).Post(context.Background(), ownConn, gateway.Message{Droppable: true})
+		outcome, err := withOwn(own, nil).Post(context.Background(), remoteConn, gateway.Message{Droppable: true})
 		if err != nil || outcome != gateway.Dropped || time.Since(begin) > 100*time.Millisecond {
 			t.Errorf("%v, %v after %v", outcome, err, time.Since(begin))
 		}
@@ -245,7 +245,7 @@ func TestOwnFrontAndTheCallersTime(t *testing.T) {
 		own := &ownFront{answer: func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_, err := withOwn(own, nil).Post(ctx, ownConn, gateway.Message{})
+		_, err := withOwn(own, nil).Post(ctx, remoteConn, gateway.Message{})
 		if !errors.Is(err, context.DeadlineExceeded) || own.calls != 1 {
 			t.Errorf("%v after %d calls", err, own.calls)
 		}
