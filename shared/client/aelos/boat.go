@@ -27,9 +27,10 @@ type Boat struct {
 	cfg BoatConfig
 
 	// roster are the attached viewers, oldest first; heard says that this
-	// connection has been told of them.
+	// connection has been told of them, and left are those who have left since.
 	roster   []Tag
 	heard    bool
+	left     map[Tag]bool
 	sessions map[Tag]*Session
 }
 
@@ -38,12 +39,12 @@ func NewBoat(cfg BoatConfig) *Boat {
 	if cfg.Proto == 0 {
 		cfg.Proto = 2
 	}
-	return &Boat{common: common{proto: cfg.Proto}, cfg: cfg, sessions: map[Tag]*Session{}}
+	return &Boat{common: common{proto: cfg.Proto}, cfg: cfg, left: map[Tag]bool{}, sessions: map[Tag]*Session{}}
 }
 
 // Hello begins a connection.
 func (b *Boat) Hello(token string) Message {
-	b.welcomed, b.heard = false, false
+	b.welcomed, b.heard, b.left = false, false, map[Tag]bool{}
 	return control(Hello{Proto: b.proto, Role: "boat", Token: token})
 }
 
@@ -100,6 +101,7 @@ func (b *Boat) viewers(c Viewers) (Event, error) {
 		switch i := slices.Index(b.roster, tag); {
 		case i >= 0:
 			b.roster = slices.Delete(b.roster, i, i+1)
+			b.left[tag] = true
 		case b.heard:
 			return nil, errors.New("relay detaches a viewer that was not attached")
 		}
@@ -122,6 +124,9 @@ func (b *Boat) respond(c Hs1) ([]Message, Event, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if b.left[tag] { // while this was under way
+		return nil, Rejected{tag, errLeft}, nil
+	}
 	if !slices.Contains(b.roster, tag) {
 		return nil, nil, errors.New("relay sent hs1 of a viewer that was not attached")
 	}
@@ -138,6 +143,8 @@ func (b *Boat) respond(c Hs1) ([]Message, Event, error) {
 	}
 	return nil, Rejected{tag, ErrBox}, nil
 }
+
+var errLeft = errors.New("the viewer has left")
 
 func (b *Boat) payload(frame []byte) ([]Message, Event, error) {
 	t, tag, counter, ciphertext, err := SplitTagged(frame)

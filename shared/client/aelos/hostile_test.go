@@ -245,6 +245,21 @@ func TestAnyBitTurned(t *testing.T) {
 	}
 }
 
+// What a viewer has sent may be under way while the boat is told that it has left: that
+// is no fault of the relay, opens no session and is not answered.
+func TestHandshakeOfAViewerThatHasLeft(t *testing.T) {
+	m := newMiddle(t, 2)
+	tag := m.tags[0].String()
+	late := m.begin(0)
+	wantEvent[Watched](m, m.boat, control(Viewers{Count: 1, Detach: []string{tag}}))
+	if _, reply := wantReply[Rejected](m, m.boat, control(Hs1{tag, late.E})); reply.Data != nil {
+		t.Errorf("the boat answers %s", reply.Data)
+	}
+	if got := m.boat.Secured(); len(got) != 1 || got[0] != m.tags[1] {
+		t.Errorf("the boat has sessions with %v", got)
+	}
+}
+
 // A relay that puts its own keys, or parts of other handshakes, into one gets a
 // dead handshake, and the session so far is what it was.
 func TestHandshakeInTheMiddle(t *testing.T) {

@@ -17,7 +17,8 @@
 //   - A tag belongs to one connection and is never given to another while anybody
 //     may remember it. So a frame may be late, but it cannot reach the wrong viewer.
 //   - The boat hears of viewers in the order in which they came and went, and of
-//     each at least once; count is always right.
+//     each at least once; count is always right. It hears from none before it was told
+//     of it; what was under way when it was told to forget one may still come.
 //   - A viewer hears welcome first, then whether the boat is there, then of every
 //     change of that.
 //   - The relay reads the type and the tag of a payload frame and nothing else.

@@ -8,9 +8,10 @@
 // allowed, and a tag belongs to one connection for ever. The wire (wire.go) looks at
 // every frame as it is posted: a tag is always that of the sender, nothing reaches
 // another viewer, boat or organisation, nobody without the role commands, what a boat is
-// told adds up, a viewer hears welcome first, and between two connections nothing
-// overtakes. finish.go says what must be true when the faults have stopped: what boats
-// and viewers believe is so, and sessions carry what they should.
+// told adds up, a viewer hears welcome first, payloads pass as they are, refusals have a
+// reason, and between two connections nothing overtakes. finish.go says what must be true
+// when the faults have stopped: what boats and viewers believe is so, nobody is there
+// without a token, sessions carry what they should, and who is not heard is told so.
 //
 // roster.go and the mutations are the only files that know how the dialect lays out its
 // item.

@@ -34,6 +34,7 @@ func (w *world) Finish() {
 	}
 	w.checkBeliefs()
 	w.checkSessions()
+	w.checkWithoutBoats()
 	for _, k := range w.e.Sockets() {
 		if k.Attached() {
 			k.HangUp()
@@ -56,8 +57,16 @@ func (l *line) stays() bool {
 	return l.said && l.world.e.Now().Add(looked).Before(l.expires) && !l.sock.Lapses(looked)
 }
 
-// checkBeliefs: a boat knows its viewers, and each viewer whether its boat is there.
+// checkBeliefs: a boat knows its viewers, and each viewer whether its boat is there;
+// nobody is there whose token has expired.
 func (w *world) checkBeliefs() {
+	for _, p := range w.ends() {
+		for _, l := range p.lines {
+			if l.open() && l.welcomed && !w.e.Now().Before(l.expires) {
+				w.e.Violate(propTokens, "the token of %v has expired at %v", l, l.expires)
+			}
+		}
+	}
 	for _, b := range w.boats {
 		boat := b.settled()
 		there := map[string]bool{}
@@ -115,6 +124,7 @@ func (w *world) checkSessions() {
 			w.e.Violate(propSessions, "%v has %d viewers of %d", boat, n, len(b.viewers))
 		}
 		sent := map[*line][]string{}
+		refused := map[*line]int{} // how often each was before
 		say := func(to, from *line, data func(mark string) []byte, text bool, name string) {
 			m := from.mark(name)
 			from.sock.Send(data(m), text)
@@ -132,8 +142,13 @@ func (w *world) checkSessions() {
 				continue
 			}
 			say(boat, l, func(m string) []byte { return marshal(map[string]any{"t": "hs1", "vs": "", "e": m}) }, true, "boat")
-			if v.ctl && v.proto == 2 && b.proto == 2 {
+			switch {
+			case v.ctl && v.proto == 2 && b.proto == 2:
 				say(boat, l, func(m string) []byte { return payload(2, nil, m) }, false, "boat")
+				say(l, boat, func(m string) []byte { return payload(3, raw[:], m) }, false, tag)
+			case v.proto == 2:
+				l.sock.Send(payload(2, nil, l.mark("boat")), false)
+				refused[l] = l.answers["result"]
 			}
 			say(l, boat, func(m string) []byte { return payload(1, raw[:], m) }, false, tag)
 			say(l, boat, func(m string) []byte { return marshal(map[string]any{"t": "hs2", "vs": tag, "e": m, "s": "s"}) }, true, tag)
@@ -145,6 +160,48 @@ func (w *world) checkSessions() {
 					w.e.Violate(propSessions, "%v was not sent %q", to, m)
 				}
 			}
+		}
+		for l, before := range refused {
+			if l.answers["result"] != before+1 {
+				w.e.Violate(propAnswers, "%v may not command, and is not told so", l)
+			}
+		}
+	}
+}
+
+// checkWithoutBoats: who shakes hands with a boat that is not there, or commands it, is
+// told that it was not heard.
+func (w *world) checkWithoutBoats() {
+	if w.e.Failed() {
+		return
+	}
+	for _, b := range w.boats {
+		if l := b.newest(); l != nil {
+			l.sock.HangUp()
+		}
+	}
+	w.e.Rest(20 * time.Second)
+	w.checkBeliefs()
+	type count struct{ offline, result int }
+	before := map[*line]count{}
+	for _, b := range w.boats {
+		for _, v := range b.viewers {
+			if l := v.newest(); l != nil && l.welcomed {
+				before[l] = count{l.answers["boat-offline"], l.answers["result"]}
+				l.handshake()
+				if v.proto == 2 {
+					l.sock.Send(payload(2, nil, l.mark("boat")), false)
+				}
+			}
+		}
+	}
+	w.e.Rest(10 * time.Second)
+	for l, n := range before {
+		if w.e.Failed() {
+			return
+		}
+		if l.answers["boat-offline"] != n.offline+1 || l.of.proto == 2 && l.answers["result"] != n.result+1 {
+			w.e.Violate(propAnswers, "%v is not told that its boat is not there", l)
 		}
 	}
 }

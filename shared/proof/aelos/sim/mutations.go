@@ -95,6 +95,11 @@ func rosterMutations() []engine.Mutation {
 			Send: func(_ *engine.Engine, j queue.Job) bool { return j.Kind != "aelos.settle" },
 		},
 		{
+			Name: "token-for-ever",
+			What: "nobody looks when a token expires",
+			Send: func(_ *engine.Engine, j queue.Job) bool { return j.Kind != "aelos.expiry" },
+		},
+		{
 			Name: "sweeper-asleep",
 			What: "nobody looks for connections whose end was not reported",
 			Table: func(_ *engine.Engine, next table.Table) table.Table {
@@ -145,6 +150,41 @@ func frontMutations() []engine.Mutation {
 							return k.ID, m, true
 						}
 					}
+				}
+				return c, m, true
+			}),
+		},
+		{
+			Name: "relabelled",
+			What: "a command is passed on as an identify",
+			Front: onPost(func(_ *engine.Engine, c gateway.Conn, m gateway.Message) (gateway.Conn, gateway.Message, bool) {
+				if !m.Text && m.Data[0] == 2 {
+					m.Data = bytes.Clone(m.Data)
+					m.Data[0] = 4
+				}
+				return c, m, true
+			}),
+		},
+		{
+			Name: "silent-refusal",
+			What: "nobody is told that a command does not arrive",
+			Front: onPost(func(_ *engine.Engine, c gateway.Conn, m gateway.Message) (gateway.Conn, gateway.Message, bool) {
+				return c, m, !bytes.Contains(m.Data, []byte(`"t":"result"`))
+			}),
+		},
+		{
+			Name: "swallowed-handshake",
+			What: "nobody is told that a handshake does not arrive",
+			Front: onPost(func(_ *engine.Engine, c gateway.Conn, m gateway.Message) (gateway.Conn, gateway.Message, bool) {
+				return c, m, !bytes.Contains(m.Data, []byte(`"boat-offline"`))
+			}),
+		},
+		{
+			Name: "ping-refused",
+			What: "a ping is answered as a frame on the wrong leg",
+			Front: onPost(func(_ *engine.Engine, c gateway.Conn, m gateway.Message) (gateway.Conn, gateway.Message, bool) {
+				if bytes.Contains(m.Data, []byte(`"pong"`)) {
+					m.Data = []byte(`{"t":"error","code":"proto"}`)
 				}
 				return c, m, true
 			}),

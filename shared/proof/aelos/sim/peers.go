@@ -41,6 +41,9 @@ type line struct {
 	n     int // its number
 	seq   int // of what it has sent
 	said  bool
+	// strange says that it has sent what it must not.
+	strange bool
+	dialed  time.Time
 	// expires is when its token does.
 	expires time.Time
 
@@ -53,7 +56,10 @@ type line struct {
 	// As it was posted.
 	posts    int
 	greeted  bool            // welcome was posted
+	admitted int             // the step at which that was, the first time
+	answers  map[string]int  // that it was not heard, by their kind
 	posted   picture         // of viewers
+	forgets  map[string]int  // tags that a boat was told to forget, with the step
 	statuses []bool          // that were posted
 	last     map[*line]int   // highest number posted, by sender
 	got      map[string]bool // everything that was posted, by mark
@@ -85,7 +91,10 @@ func (p *picture) take(c wire.Viewers) {
 func (p *end) dial() {
 	w := p.world
 	w.serial++
-	l := &line{world: w, of: p, n: w.serial, last: map[*line]int{}, got: map[string]bool{}}
+	l := &line{
+		world: w, of: p, n: w.serial, dialed: w.e.Now(),
+		answers: map[string]int{}, forgets: map[string]int{}, last: map[*line]int{}, got: map[string]bool{},
+	}
 	p.lines = append(p.lines, l)
 	l.sock = w.e.Dial(l, p.name, "/v1/aelos", nil, 1)
 }
@@ -153,10 +162,13 @@ func (w *world) readMark(s string) (from *line, seq int, to string, ok bool) {
 	return nil, 0, "", false
 }
 
+// payload makes a payload frame. Its counter says of which type it is.
 func payload(kind byte, tag []byte, text string) []byte {
 	b := append([]byte{kind}, tag...)
-	return append(binary.BigEndian.AppendUint64(b, 7), text...)
+	return append(binary.BigEndian.AppendUint64(b, counterOf(kind)), text...)
 }
+
+func counterOf(kind byte) uint64 { return 0x0102030405060700 + uint64(kind) }
 
 func (l *line) open() bool { return l.sock.Open() && l.sock.Attached() }
 
@@ -241,7 +253,9 @@ func (l *line) publish() {
 
 // odd sends what its role must not send, or what is none.
 func (l *line) odd() {
-	switch n := l.world.e.Rand.IntN(6); {
+	n := l.world.e.Rand.IntN(6)
+	l.strange = l.strange || n < 5
+	switch {
 	case n == 0:
 		l.sock.Send([]byte(`{"t":"welcome","proto":2}`), true)
 	case n == 1:

@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 
 	wire "blindpost/shared/client/aelos"
+	"blindpost/shared/dialect/aelos"
 	"blindpost/shared/gateway"
 	"blindpost/shared/proof/engine"
 )
@@ -30,7 +32,9 @@ func (w *world) Posted(t *engine.Task, k *engine.Socket, m gateway.Message, take
 	}
 	switch c := c.(type) {
 	case wire.Welcome:
-		l.greeted = true
+		if !l.greeted {
+			l.greeted, l.admitted = true, w.e.Step
+		}
 		return
 	case wire.Error:
 		w.checkError(t, l, c)
@@ -47,8 +51,12 @@ func (w *world) Posted(t *engine.Task, k *engine.Socket, m gateway.Message, take
 	case wire.Hs1:
 		w.postedToBoat(t, l, c.VS, c.E)
 	case wire.Hs2:
+		if c.S != "s" {
+			w.e.Violate(propFrames, "%v posts %s to %v", t, m.Data, l)
+		}
 		w.postedToViewer(t, l, c.VS, c.E)
 	case wire.Result:
+		l.answers["result"]++
 		if !l.of.viewer || (c.StatusCode != 429 && c.StatusCode != 503) {
 			w.e.Violate(propFrames, "%v posts %s to %v", t, m.Data, l)
 		}
@@ -75,6 +83,9 @@ func (w *world) postedViewers(t *engine.Task, l *line, c wire.Viewers) {
 	}
 	if c.Count > maxViewers {
 		w.e.Violate(propViewers, "%v tells %v a count of %d", t, l, c.Count)
+	}
+	for _, tag := range c.Detach {
+		l.forgets[tag] = w.e.Step
 	}
 	for _, tag := range c.Attach {
 		v := w.line(w.store.connOf[tag])
@@ -115,6 +126,9 @@ func (w *world) postedPayload(t *engine.Task, l *line, b []byte) {
 		return
 	}
 	kind, text := b[0], string(b[head:])
+	if n := binary.BigEndian.Uint64(b[head-8:]); n != counterOf(kind) {
+		w.e.Violate(propFrames, "%v posts a payload of type %d to %v, with the counter %x", t, kind, l, n)
+	}
 	switch {
 	case l.of.viewer && (kind == 1 || kind == 3):
 		w.postedToViewer(t, l, "", text)
@@ -142,10 +156,19 @@ func (w *world) postedToBoat(t *engine.Task, l *line, tag, text string) {
 		w.e.Violate(propOthers, "%v posts something of %v to %v", t, from, l)
 	case w.store.tagOf[from.sock.ID] != tag:
 		w.e.Violate(propSender, "%v posts something of %v with the tag %s, it has %s", t, from, tag, w.store.tagOf[from.sock.ID])
-	case !l.posted.tags[tag] && !w.unsure():
-		w.e.Violate(propPicture, "%v: %v hears from %s before it was told of it", t, l, tag)
+	case !l.posted.tags[tag] && !w.underWay(t, l, tag) && !w.unsure():
+		w.e.Violate(propPicture, "%v: %v hears from %s, and does not know it", t, l, tag)
 	}
 	w.checkOrder(t, l, from, seq, text)
+}
+
+// underWay says that a boat was told to forget a tag after a handler had begun that now
+// passes on something of it. Two handlers do that at the same time, and nothing orders
+// their posts; the boat drops what comes of a tag that it has forgotten. A handler that
+// begins later has no such excuse.
+func (w *world) underWay(t *engine.Task, l *line, tag string) bool {
+	step, forgotten := l.forgets[tag]
+	return forgotten && t.Start <= step
 }
 
 // postedToViewer is something of a boat.
@@ -174,6 +197,7 @@ func (w *world) checkOrder(t *engine.Task, l, from *line, seq int, text string) 
 // checkError: what is said was so at some moment while the handler ran.
 func (w *world) checkError(t *engine.Task, l *line, c wire.Error) {
 	b, s := l.of.boat, &w.store
+	l.answers[c.Code]++
 	switch c.Code {
 	case "limit":
 		if l.of.viewer && !s.of(b).full() && s.wasFull[b] < t.Start && l.posts == 1 {
@@ -182,6 +206,11 @@ func (w *world) checkError(t *engine.Task, l *line, c wire.Error) {
 	case "boat-offline":
 		if away, known := s.wasAway[b]; s.of(b).Boat != nil && known && away < t.Start {
 			w.e.Violate(propAnswers, "%v tells %v that the boat is not there, which is", t, l)
+		}
+	case "proto":
+		late := (!l.greeted || t.Start <= l.admitted) && w.e.Now().Sub(l.dialed) >= aelos.DefaultLimits().HelloTimeout
+		if !l.strange && !late {
+			w.e.Violate(propAnswers, "%v finds fault with what %v has sent", t, l)
 		}
 	case "auth":
 		if w.e.Now().Before(l.expires) {

@@ -29,6 +29,7 @@ const (
 	propOrder    = "order"
 	propFrames   = "frames"
 	propAnswers  = "an answer is true"
+	propTokens   = "nobody stays longer than its token"
 	propTakeover = "a takeover tells viewers nothing"
 	propSessions = "sessions carry what they should"
 	propSecrets  = "secrets"
