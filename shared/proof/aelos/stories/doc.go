@@ -1,3 +1,3 @@
 // Package stories tells what the whole relay does for Aelos, in one process: the conformance
-// suite against it and against the binary, and what takes time, in a synctest bubble.
+// suite against it and against the binary, and what its settings do.
 package stories
