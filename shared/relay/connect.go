@@ -45,6 +45,17 @@ func (r *Relay) Connect(ctx context.Context, e gateway.ConnectEvent) (gateway.Co
 		}
 		return Refuse(http.StatusTooManyRequests, "rate_limited", "too many new connections from this address", limitWindow), nil
 	}
+	res, err := r.open(ctx, d, e)
+	if err != nil && !r.scattered {
+		// A front reports no end of what has never opened, and no sweeper looks for it
+		// here. The peer may be the one that has given up, and ctx with it.
+		end := gateway.DisconnectEvent{Conn: e.Conn, Code: gateway.CloseAbnormal, At: e.At}
+		err = errors.Join(err, r.Disconnect(context.WithoutCancel(ctx), end))
+	}
+	return res, err
+}
+
+func (r *Relay) open(ctx context.Context, d Dialect, e gateway.ConnectEvent) (gateway.ConnectResult, error) {
 	c := &Conn{ID: e.Conn, Dialect: d.Name(), At: r.now()}
 	res, err := d.Connect(ctx, c, e)
 	if err != nil {

@@ -224,10 +224,11 @@ func (r *Relay) clearLost(ctx context.Context, root *Member) (bool, error) {
 			continue
 		}
 		connected = true
+		looked := r.now()
 		if _, err := r.front.Stat(ctx, m.Conn); !errors.Is(err, gateway.ErrGone) {
 			continue // alive, or we cannot tell
 		}
-		if opening, err := r.mayBeOpening(ctx, m.Conn); err != nil {
+		if opening, err := r.mayBeOpening(ctx, m.Conn, looked); err != nil {
 			return false, err
 		} else if opening {
 			continue // the next look is soon enough
@@ -244,14 +245,23 @@ func (r *Relay) clearLost(ctx context.Context, root *Member) (bool, error) {
 // posted to: API Gateway waits 29 s for Connect.
 const openTime = 30 * time.Second
 
-// mayBeOpening reports whether a connection may be one that is gone only in so far as
-// its Connect has not returned yet: a dialect may join during Connect.
-func (r *Relay) mayBeOpening(ctx context.Context, id gateway.Conn) (bool, error) {
+// MayOpen reports whether a connection that began at a time, and that the front has said
+// later to be gone, may be one whose Connect has not returned yet: a dialect may join
+// during Connect. looked is when the front was asked, or before: what has happened since
+// then may have taken any time.
+func (r *Relay) MayOpen(id gateway.Conn, began, looked time.Time) bool {
+	if !r.scattered {
+		return !r.front.Gone(id) // no Connect is too slow for a front that waits for it
+	}
+	return looked.Sub(began) < openTime
+}
+
+func (r *Relay) mayBeOpening(ctx context.Context, id gateway.Conn, looked time.Time) (bool, error) {
 	c, err := r.LoadConn(ctx, id)
 	if err != nil || c == nil {
 		return false, err
 	}
-	return r.now().Sub(c.At) < openTime, nil
+	return r.MayOpen(id, c.At, looked), nil
 }
 
 // rootItem names the member that stands for the group.

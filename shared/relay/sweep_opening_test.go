@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"blindpost/shared/relay"
 )
 
 // A dialect may join during Connect, before the front can tell the connection from one
@@ -36,4 +38,40 @@ func TestSweepLeavesAConnectionThatOpens(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A sweeper that has asked the front while a connection was opening, and was held up
+// before it went on, does not take for lost what has opened since. Nor does one that
+// looks while a Connect takes long: our own front waits for it.
+func TestSweepThatIsHeldUpLeavesAConnectionThatOpens(t *testing.T) {
+	inBothModes(t, func(t *testing.T, s *stage) {
+		_, phone := s.home()
+		s.disconnect(phone)
+		s.reap()
+		s.now = s.now.Truncate(30 * time.Minute).Add(30*time.Minute - time.Second)
+		phone = s.comes(1)
+		phone.closed = true // as the front says while it opens
+		s.now = s.now.Add(2 * time.Second)
+		op := relay.DueOp(s.now, group)
+		if _, err := s.table.Write(context.Background(), op); err != nil {
+			t.Fatal(err)
+		}
+		held := false
+		s.table.Before = func(step relay.Step) error {
+			if step.Read && step.Key.Partition == relay.ConnPartition+string(phone.id) {
+				held, phone.closed = true, false
+				s.now = s.now.Add(time.Minute)
+			}
+			return nil
+		}
+		s.handled("a sweep", s.r.Sweep(context.Background()))
+		s.table.Before = nil
+		s.runJobs()
+		if !held {
+			t.Fatal("the sweeper has not looked at the connection")
+		}
+		if m := s.member(t, 1); m.Conn != phone.id {
+			t.Errorf("the connection that has opened is %s, the relay knows %q", phone.id, m.Conn)
+		}
+	})
 }

@@ -49,6 +49,11 @@ type stage struct {
 	afterEffect bool
 	dead        bool
 
+	// failAt is the operation, counted as those above, that fails, having had its effect or
+	// not; then failed is called.
+	failAt int
+	failed func()
+
 	// beforeGet, if set, is called before an item is read: what another process does.
 	beforeGet func(table.Key)
 }
@@ -63,7 +68,10 @@ type stageConn struct {
 // stageStart is when all begins.
 var stageStart = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-var errCrash = errors.New("crashed")
+var (
+	errCrash   = errors.New("crashed")
+	errTrouble = errors.New("trouble")
+)
 
 func newStage(t testing.TB, functions bool) *stage {
 	s := &stage{t: t, functions: functions, now: stageStart, conns: map[gateway.Conn]*stageConn{}}
@@ -91,12 +99,22 @@ func (s *stage) start() {
 	s.relay.Use(s.knock)
 }
 
-// op does one thing, unless the process dies first.
-func (s *stage) op(do func() error) error {
+// op does one thing, unless the process dies first or nobody waits for it any more.
+func (s *stage) op(ctx context.Context, do func() error) error {
 	if s.dead {
 		return errCrash
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	s.ops++
+	if s.ops == s.failAt {
+		if s.afterEffect {
+			_ = do()
+		}
+		s.failed()
+		return errTrouble
+	}
 	if s.ops != s.crashAt {
 		return do()
 	}
@@ -271,40 +289,40 @@ func (t stageTable) Get(ctx context.Context, k table.Key) (it table.Item, err er
 	if t.s.beforeGet != nil {
 		t.s.beforeGet(k)
 	}
-	errOp := t.s.op(func() error { it, err = t.Table.Get(ctx, k); return err })
+	errOp := t.s.op(ctx, func() error { it, err = t.Table.Get(ctx, k); return err })
 	return it, errOp
 }
 
 func (t stageTable) Query(ctx context.Context, q table.Query) (p table.Page, err error) {
-	errOp := t.s.op(func() error { p, err = t.Table.Query(ctx, q); return err })
+	errOp := t.s.op(ctx, func() error { p, err = t.Table.Query(ctx, q); return err })
 	return p, errOp
 }
 
 func (t stageTable) Write(ctx context.Context, op table.Op) (old table.Item, err error) {
-	errOp := t.s.op(func() error { old, err = t.Table.Write(ctx, op); return err })
+	errOp := t.s.op(ctx, func() error { old, err = t.Table.Write(ctx, op); return err })
 	return old, errOp
 }
 
 func (t stageTable) Transact(ctx context.Context, ops []table.Op) error {
-	return t.s.op(func() error { return t.Table.Transact(ctx, ops) })
+	return t.s.op(ctx, func() error { return t.Table.Transact(ctx, ops) })
 }
 
 type stageQueue struct{ s *stage }
 
-func (q stageQueue) Send(_ context.Context, j queue.Job) error {
-	return q.s.op(func() error { q.s.jobs = append(q.s.jobs, j); return nil })
+func (q stageQueue) Send(ctx context.Context, j queue.Job) error {
+	return q.s.op(ctx, func() error { q.s.jobs = append(q.s.jobs, j); return nil })
 }
 
 type stagePusher struct{ s *stage }
 
-func (p stagePusher) Send(_ context.Context, n push.Notification) error {
-	return p.s.op(func() error { p.s.pushes = append(p.s.pushes, n); return nil })
+func (p stagePusher) Send(ctx context.Context, n push.Notification) error {
+	return p.s.op(ctx, func() error { p.s.pushes = append(p.s.pushes, n); return nil })
 }
 
 type stageFront struct{ s *stage }
 
-func (f stageFront) Post(_ context.Context, id gateway.Conn, m gateway.Message) (gateway.Outcome, error) {
-	err := f.s.op(func() error {
+func (f stageFront) Post(ctx context.Context, id gateway.Conn, m gateway.Message) (gateway.Outcome, error) {
+	err := f.s.op(ctx, func() error {
 		c := f.s.conns[id]
 		if c == nil || c.closed || !c.open {
 			return gateway.ErrGone
@@ -318,8 +336,8 @@ func (f stageFront) Post(_ context.Context, id gateway.Conn, m gateway.Message) 
 	return gateway.Sent, err
 }
 
-func (f stageFront) Close(_ context.Context, id gateway.Conn, code gateway.CloseCode, _ string) error {
-	return f.s.op(func() error {
+func (f stageFront) Close(ctx context.Context, id gateway.Conn, code gateway.CloseCode, _ string) error {
+	return f.s.op(ctx, func() error {
 		c := f.s.conns[id]
 		if c == nil || c.closed || !c.open {
 			return gateway.ErrGone
@@ -330,8 +348,8 @@ func (f stageFront) Close(_ context.Context, id gateway.Conn, code gateway.Close
 	})
 }
 
-func (f stageFront) Stat(_ context.Context, id gateway.Conn) (gateway.Stat, error) {
-	return gateway.Stat{}, f.s.op(func() error {
+func (f stageFront) Stat(ctx context.Context, id gateway.Conn) (gateway.Stat, error) {
+	return gateway.Stat{}, f.s.op(ctx, func() error {
 		if c := f.s.conns[id]; c == nil || c.closed {
 			return gateway.ErrGone
 		}
