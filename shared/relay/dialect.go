@@ -85,12 +85,15 @@ type Replacer interface {
 	ReplacedCode() gateway.CloseCode
 }
 
-// Recoverer is a Dialect that keeps what waits for its members itself, see
-// [Recovery]. Visit may read from the table while it calls; so the dialect only sends
-// jobs.
-type Recoverer interface {
-	// Recovered is called for a member whose connection was lost or whose jobs may be,
-	// and reports whether it has asked for a push.
+// Keeper is a Dialect that keeps what waits for its members itself, and not in the
+// mailbox.
+type Keeper interface {
+	// WentOffline is called when a member, which is held, was taken offline: what was sent
+	// to it may not have arrived, and what has come since waits. It may be called again.
+	WentOffline(ctx context.Context, m *Member) error
+	// Recovered is called for a member whose connection was lost or whose jobs may be, see
+	// [Recovery], and reports whether it has asked for a push. Visit may read from the table
+	// while it calls; so the dialect only sends jobs.
 	Recovered(ctx context.Context, m *Member) (woken bool, err error)
 }
 

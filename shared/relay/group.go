@@ -250,8 +250,8 @@ const openTime = 30 * time.Second
 // during Connect. looked is when the front was asked, or before: what has happened since
 // then may have taken any time.
 func (r *Relay) MayOpen(id gateway.Conn, began, looked time.Time) bool {
-	if !r.scattered {
-		return !r.front.Gone(id) // no Connect is too slow for a front that waits for it
+	if !r.scattered && r.connRecordTTL == 0 {
+		return !r.front.Gone(id) // it reports every end, and waits for a Connect without a limit
 	}
 	return looked.Sub(began) < openTime
 }

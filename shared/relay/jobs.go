@@ -57,9 +57,10 @@ func (r *Relay) Later(ctx context.Context, d Dialect, kind string, body []byte, 
 }
 
 // Next sends a job of a dialect that belongs to a connection: where the frames of a
-// connection wait in a queue, it comes before those that are sent after it.
-func (r *Relay) Next(ctx context.Context, d Dialect, kind string, id gateway.Conn, body []byte) error {
-	j := queue.Job{Kind: d.Name() + "." + kind, Group: string(id), Body: body}
+// connection wait in a queue, it comes before those that are sent after it, or after its
+// time.
+func (r *Relay) Next(ctx context.Context, d Dialect, kind string, id gateway.Conn, body []byte, at time.Time) error {
+	j := queue.Job{Kind: d.Name() + "." + kind, Group: string(id), Body: body, At: at}
 	if err := r.queue.Send(ctx, j); err != nil {
 		return fmt.Errorf("failed to send a job: %w", err)
 	}

@@ -70,6 +70,11 @@ func (r *Relay) wasOnline(ctx context.Context, m *Member) error {
 		// What was posted and never confirmed is still in the lane.
 		r.wake(ctx, m.Group, m.Key, m.tail)
 	}
+	if k, ok := r.dialectOfGroup(m.Group).(Keeper); ok {
+		if err := k.WentOffline(ctx, m); err != nil {
+			return err
+		}
+	}
 	return r.announceChange(ctx, m.Group, m.Key, m)
 }
 

@@ -46,7 +46,7 @@ func (y *Recovery) Visit(ctx context.Context, it table.Item) error {
 		y.relay.wake(ctx, group, m.Key, m.tail)
 		y.Woken++
 	}
-	if d, ok := y.relay.dialectOfGroup(group).(Recoverer); ok && (y.unclean || m.Conn != "") {
+	if d, ok := y.relay.dialectOfGroup(group).(Keeper); ok && (y.unclean || m.Conn != "") {
 		woken, err := d.Recovered(ctx, m)
 		if err != nil {
 			return err

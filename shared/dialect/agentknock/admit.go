@@ -285,7 +285,7 @@ func (d *Dialect) admitDevice(ctx context.Context, c *relay.Conn, r route, token
 			return nil, err
 		}
 		// If this fails, so does the upgrade, and nobody waits for it.
-		return nil, d.next(ctx, jobDrain, jobBody{Device: r.first, Generation: m.Generation, Conn: c.ID, At: c.At})
+		return nil, d.next(ctx, jobDrain, jobBody{Device: r.first, Generation: m.Generation, Conn: c.ID, At: c.At}, time.Time{})
 	}
 	return nil, fmt.Errorf("failed to admit a device: %w", table.ErrBusy)
 }

@@ -43,7 +43,7 @@ var (
 	_ relay.Gatekeeper = (*Dialect)(nil)
 	_ relay.Confirmer  = (*Dialect)(nil)
 	_ relay.Replacer   = (*Dialect)(nil)
-	_ relay.Recoverer  = (*Dialect)(nil)
+	_ relay.Keeper     = (*Dialect)(nil)
 	_ relay.Cleaner    = (*Dialect)(nil)
 )
 
@@ -113,13 +113,13 @@ func (d *Dialect) later(ctx context.Context, kind string, b jobBody, at time.Tim
 	return d.core.Later(ctx, d, kind, body, at)
 }
 
-// next sends a job that comes before what the connection sends from now on.
-func (d *Dialect) next(ctx context.Context, kind string, b jobBody) error {
+// next sends a job that comes before what the connection sends from now on, or from at.
+func (d *Dialect) next(ctx context.Context, kind string, b jobBody, at time.Time) error {
 	body, err := json.Marshal(b)
 	if err != nil {
 		return fmt.Errorf("failed to encode a job: %w", err)
 	}
-	return d.core.Next(ctx, d, kind, b.Conn, body)
+	return d.core.Next(ctx, d, kind, b.Conn, body, at)
 }
 
 // Job does what could not be done at once.

@@ -30,11 +30,11 @@ const (
 	// device will come again.
 	drainAttempts = 5
 
-	// A connection may take so long to open: API Gateway waits 29 s for Connect. A job
-	// looks so often, with pauses that double; then it leaves the rest to the queue.
-	young       = 30 * time.Second
+	// A job looks so often whether a connection is open, with pauses that double; then it
+	// leaves the rest to one that comes later.
 	greetTries  = 7
 	greetPause  = 10 * time.Millisecond
+	greetLater  = time.Second
 	attrGreeted = "greet"   // epoch of the connection that was sent its first word
 	attrTakes   = "open"    // epoch of the connection that takes messages as they come
 	attrPush    = "push"    // state of the push registration
@@ -53,6 +53,9 @@ func greeted(m *relay.Member) bool { return m.Attr(attrGreeted).Num() == m.Epoch
 
 func (d *Dialect) drainJob(ctx context.Context, b jobBody, attempt int) error {
 	err := d.tryDrain(ctx, b)
+	if errors.Is(err, errNotOpen) {
+		return d.next(ctx, jobDrain, b, d.core.Now().Add(greetLater))
+	}
 	if err == nil || attempt < drainAttempts {
 		return err
 	}
@@ -113,11 +116,12 @@ func (d *Dialect) greet(ctx context.Context, c *relay.Conn, s *session) (gone bo
 	case m.Conn != c.ID:
 		return true, d.endReplaced(ctx, c.ID, c.At)
 	}
+	looked := d.core.Now()
 	ok, err := d.post(ctx, c.ID, pushFrame(pushState(m)))
 	switch {
 	case err != nil:
 		return false, err
-	case !ok && d.core.Now().Sub(c.At) > young:
+	case !ok && !d.core.MayOpen(c.ID, c.At, looked):
 		return true, nil
 	case !ok:
 		return false, errNotOpen
@@ -136,9 +140,10 @@ func (d *Dialect) greet(ctx context.Context, c *relay.Conn, s *session) (gone bo
 // endReplaced closes a connection that was replaced while it was being opened, when it
 // could not be closed yet: nobody would do it later, and it would hear nothing.
 func (d *Dialect) endReplaced(ctx context.Context, c gateway.Conn, at time.Time) error {
+	looked := d.core.Now()
 	err := d.core.Front().Close(ctx, c, d.ReplacedCode(), replacedText)
 	switch {
-	case errors.Is(err, gateway.ErrGone) && d.core.Now().Sub(at) <= young:
+	case errors.Is(err, gateway.ErrGone) && d.core.MayOpen(c, at, looked):
 		return errNotOpen
 	case errors.Is(err, gateway.ErrGone):
 		return nil
@@ -155,11 +160,7 @@ func (d *Dialect) endUnknown(ctx context.Context, b jobBody) error {
 	if !d.distributed() {
 		return nil // a record lives as long as its connection
 	}
-	err := d.endReplaced(ctx, b.Conn, b.At)
-	if errors.Is(err, errNotOpen) {
-		return d.later(ctx, jobDrain, b, b.At.Add(young+time.Second))
-	}
-	return err
+	return d.endReplaced(ctx, b.Conn, b.At)
 }
 
 const replacedText = "replaced by a newer connection"
@@ -226,7 +227,7 @@ func (d *Dialect) drain(ctx context.Context, c *relay.Conn, s *session) error {
 			}
 			if d.core.Now().Sub(w.start) > drainBudget {
 				b := jobBody{Device: s.Device, Generation: s.Generation, Conn: c.ID}
-				return errors.Join(d.saveSession(ctx, c, s), d.next(ctx, jobDrain, b))
+				return errors.Join(d.saveSession(ctx, c, s), d.next(ctx, jobDrain, b, time.Time{}))
 			}
 			continue
 		}

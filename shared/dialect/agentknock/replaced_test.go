@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	peer "blindpost/shared/client/agentknock"
 	"blindpost/shared/gateway"
@@ -42,6 +44,42 @@ func TestOverlappingUpgrades(t *testing.T) {
 		}
 		if got := c.conns[second].inbox; len(got) != 2 || !strings.Contains(got[1], peer.CaughtUp) {
 			t.Errorf("functions %t: the second connection is sent %s", functions, got)
+		}
+	}
+}
+
+// A Connect may take as long as its front waits for it, which is for ever in one process
+// and 29 s in front of functions. A device that is let in so late is sent its first word
+// all the same, and one that was replaced meanwhile is closed.
+func TestUpgradeThatTakesLong(t *testing.T) {
+	for _, functions := range []bool{false, true} {
+		for _, replaced := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCast(t, functions, &stageDeal{})
+				slow := c.upgrade(c.device.path, c.device.token)
+				if replaced {
+					c.dial(c.device.path, c.device.token)
+				}
+				took := 5 * time.Minute
+				if functions {
+					took = 29 * time.Second
+				}
+				for c.settle(); c.now.Before(stageStart.Add(took)); c.settle() {
+					c.now = c.now.Add(time.Second)
+				}
+				c.conns[slow].open = true
+				for range 60 {
+					c.now = c.now.Add(time.Second)
+					c.settle()
+				}
+				x := c.conns[slow]
+				if replaced && (!x.closed || len(x.inbox) > 0) || !replaced && (x.closed || len(x.inbox) != 2) {
+					t.Errorf("functions %t, replaced %t: the connection is %+v", functions, replaced, x)
+				}
+				if len(c.jobs) > 0 {
+					t.Errorf("functions %t, replaced %t: %d jobs are left", functions, replaced, len(c.jobs))
+				}
+			})
 		}
 	}
 }

@@ -98,28 +98,16 @@ func endOf(state string) (gateway.CloseCode, bool) {
 	return 0, false
 }
 
-// Disconnected forgets the connection of a client. For a device that has been taken
-// offline it asks for a push if something waits: what was posted to it may not have
-// arrived.
+// Disconnected forgets the connection of a client. The core has taken a device offline,
+// see WentOffline.
 func (d *Dialect) Disconnected(ctx context.Context, c *relay.Conn) error {
 	s, err := sessionOf(c)
-	if err != nil {
+	if err != nil || s.role() == roleDevice {
 		return err
 	}
-	if s.role() != roleDevice {
-		if err := d.unlistSocket(ctx, c, s); err != nil {
-			return err
-		}
-		d.core.Observer().Left(name, s.role())
-		return nil
-	}
-	m, err := d.device(ctx, s.keys())
-	if err != nil || m == nil || m.Conn != "" {
+	if err := d.unlistSocket(ctx, c, s); err != nil {
 		return err
 	}
-	waits, err := d.anythingWaits(ctx, s.keys())
-	if err != nil || !waits {
-		return err
-	}
-	return d.wake(ctx, m)
+	d.core.Observer().Left(name, s.role())
+	return nil
 }

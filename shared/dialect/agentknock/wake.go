@@ -61,6 +61,17 @@ func (d *Dialect) wakeOffline(ctx context.Context, h deviceKeys) error {
 	return d.wake(ctx, m)
 }
 
+// WentOffline asks for a push if something waits for a device that has lost its
+// connection: what was posted to it may not have arrived, and what was left to be sent
+// when it had connected was not.
+func (d *Dialect) WentOffline(ctx context.Context, m *relay.Member) error {
+	waits, err := d.anythingWaits(ctx, home{deviceOf(m.Group), m.Generation})
+	if err != nil || !waits {
+		return err
+	}
+	return d.wake(ctx, m)
+}
+
 // wakeJob pushes, if the device still has to be woken.
 func (d *Dialect) wakeJob(ctx context.Context, b jobBody) error {
 	m, err := d.device(ctx, b.keys())

@@ -1,10 +1,12 @@
 package agentknock
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	peer "blindpost/shared/client/agentknock"
+	"blindpost/shared/queue"
 )
 
 // A push that was to come dies with the process. It comes all the same: until its time
@@ -33,5 +35,37 @@ func TestPushThatWasToComeSurvives(t *testing.T) {
 	}
 	if late := c.now.Sub(stageStart); late > time.Minute {
 		t.Errorf("the last push comes after %v", late)
+	}
+}
+
+// The end of a device's connection is never reported. What arrives after the push for
+// what has found that out, and before the device is taken offline, is pushed for too.
+func TestPushForWhatComesBeforeTheDeviceIsOffline(t *testing.T) {
+	x := &stageDeal{}
+	c := newCast(t, true, x)
+	device := c.dial(c.device.path, c.device.token)
+	client := c.dial(c.client.path, c.client.token)
+	c.settle()
+	c.conns[device].closed = true
+	c.frame(client, string(x.frame(peer.Message, peer.Request).Encode()))
+	i := slices.IndexFunc(c.jobs, func(j queue.Job) bool { return j.Kind == "gone" })
+	if i < 0 {
+		t.Fatal("nobody has found out that the device is gone")
+	}
+	gone := c.jobs[i]
+	c.jobs = slices.Delete(c.jobs, i, i+1)
+	c.settle()
+	if n := len(c.pushes); n != 1 {
+		t.Fatalf("%d pushes for the request", n)
+	}
+	c.now = c.now.Add(time.Second)
+	c.frame(client, string(x.frame(peer.Message, peer.Completion).Encode()))
+	c.jobs = append(c.jobs, gone)
+	c.settle()
+	for c.pass() {
+		c.settle()
+	}
+	if n := len(c.pushes); n != 2 {
+		t.Errorf("%d pushes for the request and the completion", n)
 	}
 }
