@@ -245,10 +245,9 @@ func (r *Relay) clearLost(ctx context.Context, root *Member) (bool, error) {
 // posted to: API Gateway waits 29 s for Connect.
 const openTime = 30 * time.Second
 
-// MayOpen reports whether a connection that began at a time, and that the front has said
-// later to be gone, may be one whose Connect has not returned yet: a dialect may join
-// during Connect. looked is when the front was asked, or before: what has happened since
-// then may have taken any time.
+// MayOpen reports whether a connection that the front has called gone may still open: a
+// dialect may join during Connect. began is when its Connect did; looked is when the front
+// was asked, or before, for whatever comes after that may take any time.
 func (r *Relay) MayOpen(id gateway.Conn, began, looked time.Time) bool {
 	if !r.scattered && r.connRecordTTL == 0 {
 		return !r.front.Gone(id) // it reports every end, and waits for a Connect without a limit
