@@ -46,7 +46,7 @@ func (r *Relay) Connect(ctx context.Context, e gateway.ConnectEvent) (gateway.Co
 		return Refuse(http.StatusTooManyRequests, "rate_limited", "too many new connections from this address", limitWindow), nil
 	}
 	res, err := r.open(ctx, d, e)
-	if err != nil && !r.scattered {
+	if err != nil && !r.distributed {
 		// A front reports no end of what has never opened, and no sweeper looks for it
 		// here. The peer may be the one that has given up, and ctx with it.
 		end := gateway.DisconnectEvent{Conn: e.Conn, Code: gateway.CloseAbnormal, At: e.At}

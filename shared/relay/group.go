@@ -249,7 +249,7 @@ const openTime = 30 * time.Second
 // dialect may join during Connect. began is when its Connect did; looked is when the front
 // was asked, or before, for whatever comes after that may take any time.
 func (r *Relay) MayOpen(id gateway.Conn, began, looked time.Time) bool {
-	if !r.scattered && r.connRecordTTL == 0 {
+	if !r.distributed && r.connRecordTTL == 0 {
 		return !r.front.Gone(id) // it reports every end, and waits for a Connect without a limit
 	}
 	return looked.Sub(began) < openTime

@@ -65,7 +65,7 @@ func (d *Dialect) wakeOffline(ctx context.Context, h deviceKeys) error {
 // connection: what was posted to it may not have arrived, and what was left to be sent
 // when it had connected was not.
 func (d *Dialect) WentOffline(ctx context.Context, m *relay.Member) error {
-	waits, err := d.anythingWaits(ctx, home{deviceOf(m.Group), m.Generation})
+	waits, err := d.anythingWaits(ctx, deviceKeys{deviceOf(m.Group), m.Generation})
 	if err != nil || !waits {
 		return err
 	}
