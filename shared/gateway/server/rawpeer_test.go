@@ -43,15 +43,24 @@ func upgraded(t testing.TB, nc net.Conn) *rawPeer {
 
 func (p *rawPeer) readUpgrade() {
 	p.t.Helper()
+	if err := p.tryUpgrade(); err != nil {
+		p.t.Fatalf("failed to upgrade: %v", err)
+	}
+}
+
+// tryUpgrade returns an error if the connection ends before the answer.
+func (p *rawPeer) tryUpgrade() error {
+	p.t.Helper()
 	p.br = bufio.NewReader(p.Conn)
 	res, err := http.ReadResponse(p.br, nil)
 	if err != nil {
-		p.t.Fatalf("failed to upgrade: %v", err)
+		return err
 	}
 	// The key and the answer are the example of RFC 6455.
 	if res.StatusCode != http.StatusSwitchingProtocols || res.Header.Get("Sec-WebSocket-Accept") != "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" {
 		p.t.Fatalf("upgrade was answered with %s %v", res.Status, res.Header)
 	}
+	return nil
 }
 
 func dialRaw(t testing.TB, addr net.Addr) *rawPeer {
