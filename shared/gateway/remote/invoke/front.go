@@ -21,6 +21,7 @@ type Front struct {
 
 	handler   *handler
 	callbacks *http.Server
+	unused    unused
 }
 
 // New makes a front. It starts nothing.
@@ -37,7 +38,7 @@ func New(o Options) (*Front, error) {
 	if so.HTTP == nil {
 		so.HTTP = &httpHandler{h}
 	}
-	f := &Front{handler: h}
+	f := &Front{handler: h, unused: unused{conns: make(map[net.Conn]struct{})}}
 	if f.Server, err = server.New(so); err != nil {
 		return nil, err
 	}
@@ -55,6 +56,7 @@ func New(o Options) (*Front, error) {
 		IdleTimeout:    120 * time.Second,
 		MaxHeaderBytes: 8 << 10,
 		ErrorLog:       discard,
+		ConnState:      f.unused.note,
 	}
 	return f, nil
 }
@@ -107,6 +109,7 @@ func (f *Front) Serve(ctx context.Context, clients, callbacks net.Listener) erro
 // server.Shutdown.
 func (f *Front) Shutdown(ctx context.Context, spread time.Duration) error {
 	err := f.Server.Shutdown(ctx, spread)
+	f.unused.close() // whoever calls now would hear that the connection is gone
 	errCallbacks := f.callbacks.Shutdown(ctx)
 	if errCallbacks != nil {
 		_ = f.callbacks.Close() // what did not end in time

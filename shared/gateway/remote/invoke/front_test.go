@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"reflect"
 	"strings"
@@ -361,5 +362,27 @@ func TestShutdownTellsTheFunctions(t *testing.T) {
 	// Nobody listens any more: the connections of that address are gone.
 	if _, err := r.actions.Post(ctx, id, gateway.Message{Text: true}); !errors.Is(err, gateway.ErrGone) {
 		t.Errorf("post: %v", err)
+	}
+}
+
+// A connection that a function has opened and not used yet is nothing to wait for.
+func TestShutdownWaitsForNoUnusedConnection(t *testing.T) {
+	r := open(t, gatewaytest.NewRecorder(), false, nil)
+	c, err := net.Dial("tcp", strings.TrimPrefix(r.callback, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	// When this is answered, that one has been accepted.
+	res, err := http.Get(r.callback)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second) // net/http gives them five
+	defer cancel()
+	if err := r.front.Shutdown(ctx, 0); err != nil {
+		t.Fatal(err)
 	}
 }
