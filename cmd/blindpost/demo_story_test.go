@@ -67,10 +67,13 @@ func demoFinds(t *testing.T, dialect string, patience time.Duration, faults []de
 	t.Helper()
 	for _, c := range faults {
 		t.Run(c.name, func(t *testing.T) {
-			status, out, _ := runDemoTest(t, func(s *demoSettings) {
-				s.dialect, s.patience = dialect, patience
-				c.fault(s)
-			})
+			t.Parallel() // it mostly waits
+			settings := defaultDemo()
+			settings.dialect, settings.patience = dialect, patience
+			c.fault(&settings)
+			var b bytes.Buffer
+			status := playDemo(t.Context(), env{stdout: &b, stderr: &b}, settings)
+			out := b.String()
 			if status != 1 || !regexp.MustCompile(`^demo: [1-9]\d* of \d+ checks? failed$`).MatchString(lastLine(out)) {
 				t.Errorf("it ended with %d and %q", status, lastLine(out))
 			}
