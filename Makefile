@@ -54,7 +54,7 @@ RIE := github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie@v
 test-aws: ## the compiled functions behind `serve --lambda`, over stand-ins of AWS: the Skald suite, faults, order, cold start; needs cargo
 	./.ci/standins/dynamo install
 	@test -x .tools/aws-lambda-rie || GOBIN=$(CURDIR)/.tools $(GO) install $(RIE)
-	./.ci/standins/dynamo run $(GO) test -tags aws -count=1 -timeout 15m -parallel 4 ./shared/proof/localaws
+	$(GO) test -tags aws -count=1 -timeout 15m -parallel 4 ./shared/proof/localaws
 
 try-aws: build ## the functions and what is around them on this machine, for `bin/blindpost serve --lambda http://127.0.0.1:3001`; needs cargo
 	./.ci/standins/dynamo install

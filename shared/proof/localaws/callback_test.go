@@ -3,6 +3,7 @@
 package localaws_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -102,6 +103,7 @@ func openWired(t *testing.T, p plan) (*front, *wire) {
 
 // Whatever @connections answers about the phone, its letters arrive, in order.
 func TestConnectionsThatFail(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		status  int
 		calls   int64 // that fail so, before it gets better; 0: until it comes back
@@ -152,32 +154,36 @@ func TestConnectionsThatFail(t *testing.T) {
 // ones. When one is no more, its members are not there, and nothing that was sent to
 // them is lost.
 func TestTwoFronts(t *testing.T) {
+	t.Parallel()
 	for _, ingress := range []bool{false, true} {
-		f := open(t, plan{ingress: ingress, house: localaws.Options{Env: roomy}})
-		h, agent := f.household()
-		other := f.another()
-		away := *h
-		away.f = other
-		phone := away.dialPhone()
-		for n := range 20 {
-			agent.send(h.letter(n))
-		}
-		phone.wantLetters(0, 19, false)
-		phone.send(letter(h.agent.PublicKey(), 7))
-		agent.wantLetters(7, 7, false)
-
-		other.end(os.Kill)
-		for n := 20; n < 40; n++ {
-			agent.send(h.letter(n))
-		}
-		agent.barrier()
-		for end := time.Now().Add(patience); len(f.Pushes()) == 0; time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("the phone was not woken")
+		t.Run(fmt.Sprintf("ingress=%t", ingress), func(t *testing.T) {
+			t.Parallel()
+			f := open(t, plan{ingress: ingress, house: localaws.Options{Env: roomy}})
+			h, agent := f.household()
+			other := f.another()
+			away := *h
+			away.f = other
+			phone := away.dialPhone()
+			for n := range 20 {
+				agent.send(h.letter(n))
 			}
-		}
-		h.dialPhone().wantLetters(20, 39, true)
-		wantNothingDead(t, f)
+			phone.wantLetters(0, 19, false)
+			phone.send(letter(h.agent.PublicKey(), 7))
+			agent.wantLetters(7, 7, false)
+
+			other.end(os.Kill)
+			for n := 20; n < 40; n++ {
+				agent.send(h.letter(n))
+			}
+			agent.barrier()
+			for end := time.Now().Add(patience); len(f.Pushes()) == 0; time.Sleep(20 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("the phone was not woken")
+				}
+			}
+			h.dialPhone().wantLetters(20, 39, true)
+			wantNothingDead(t, f)
+		})
 	}
 }
 

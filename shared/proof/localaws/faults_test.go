@@ -31,6 +31,7 @@ func (d *dice) oneIn(n int) bool {
 // Every fault is one that AWS makes: what was accepted arrives all the same, in order,
 // and nothing is put aside.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	quick := localaws.Options{
 		Env: roomy, Repeat: 0.3, IngressVisibility: 4 * time.Second, JobsVisibility: 4 * time.Second, IngressAttempts: 20, JobsAttempts: 20,
 	}
@@ -144,6 +145,7 @@ func (h *household) dialPhonePatiently() *member {
 // A frame that can never be handled is tried as often as the queue says, then put
 // aside; its peer is told by the end of the connection, and nobody else notices.
 func TestPoison(t *testing.T) {
+	t.Parallel() // it mostly waits
 	f := open(t, plan{ingress: true, house: localaws.Options{
 		Env: roomy, IngressVisibility: 40 * time.Second, JobsVisibility: 40 * time.Second, IngressAttempts: 2,
 	}})

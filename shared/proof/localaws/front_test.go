@@ -52,6 +52,12 @@ type plan struct {
 func open(t *testing.T, p plan) *front {
 	t.Helper()
 	f := &front{t: t, address: freeAddress(t), log: &book{}, next: freeAddress(t)}
+	// One of its own: with each transaction it looks at all those of the last ten minutes.
+	standin, err := localaws.StartDynamo(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(standin.Close)
 	cert, key, roots := certificate(t)
 	f.roots = roots
 	dir, callback := t.TempDir(), freeAddress(t)

@@ -14,12 +14,9 @@ import (
 // root is the tree.
 const root = "../../.."
 
-// binaries is where the functions and the front are built, standin the stand-in for
-// DynamoDB: all tests share them.
-var (
-	binaries string
-	standin  *localaws.Dynamo
-)
+// tree is the same, and binaries where the functions and the front are built: all tests
+// share them.
+var tree, binaries string
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
@@ -36,19 +33,14 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binaries = dir
-	absolute, err := filepath.Abs(root)
-	if err != nil {
+	if tree, err = filepath.Abs(root); err != nil {
 		return fail(err)
 	}
-	if err := localaws.Build(absolute, dir); err != nil {
+	if err := localaws.Build(tree, dir); err != nil {
 		return fail(err)
 	}
-	if err := localaws.BuildFront(absolute, dir); err != nil {
+	if err := localaws.BuildFront(tree, dir); err != nil {
 		return fail(err)
 	}
-	if standin, err = localaws.StartDynamo(absolute); err != nil {
-		return fail(err)
-	}
-	defer standin.Close()
 	return m.Run()
 }

@@ -35,10 +35,6 @@ const (
 // What a cold start costs: how large the packages are, and how long a process takes until
 // it asks for work, and then for its first event.
 func TestColdStart(t *testing.T) {
-	tree, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	if err := localaws.Build(tree, dir, "GOOS=linux", "GOARCH=arm64"); err != nil { // as deployed
 		t.Fatal(err)
