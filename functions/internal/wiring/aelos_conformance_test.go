@@ -46,9 +46,9 @@ func runAelos(t *testing.T, binary bool) {
 			},
 			// The clean-up of one connection and the admission of the next run in
 			// different processes.
-			RepeatsStatus: true,
-			Mute:          func() { h.mute.Store(true) },
-			Log:           h.log.bytes,
+			Repeats: true,
+			Mute:    func() { h.mute.Store(true) },
+			Log:     h.log.bytes,
 		}
 	})
 }

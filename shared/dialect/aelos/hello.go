@@ -80,9 +80,9 @@ func (d *Dialect) attached(ctx context.Context, c *relay.Conn, p private) error 
 	if err != nil {
 		return err
 	}
-	if v := r.byConn(c.ID); v != nil && v.Said == saidNothing {
+	if v := r.byConn(c.ID); v != nil && (v.Said == saidNothing || d.core.Now().UnixMilli() < v.NotBefore) {
 		// It is left alone because a try before this one has failed.
-		return fmt.Errorf("failed to welcome a viewer: %w", table.ErrBusy)
+		return fmt.Errorf("failed to bring a viewer up to date: %w", table.ErrBusy)
 	}
 	if p.counted {
 		return nil

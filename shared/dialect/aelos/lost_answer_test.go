@@ -1,11 +1,15 @@
 package aelos
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/golang-jwt/jwt/v5"
 
 	"blindpost/shared/gateway"
 )
@@ -95,4 +99,46 @@ func TestBoatThatWasNotTold(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.wantTruth(believe(t, append(got, boat.got()...), false))
 	}, functions)
+}
+
+// failOnce makes the first post fail that holds a text; nothing is sent.
+func (l *line) failOnce(text string) {
+	failed := false
+	l.posted = func(m gateway.Message) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.broken = nil
+		if !failed && bytes.Contains(m.Data, []byte(text)) {
+			failed, l.broken = true, errors.New("throttled")
+		}
+	}
+}
+
+// Who was welcomed, as far as the front says, is not welcomed again because what comes
+// after it has failed.
+func TestWelcomeIsNotRepeated(t *testing.T) {
+	story(t, func(w *world) {
+		hello := func(role, fails string, claims jwt.MapClaims) *line {
+			l := w.dial()
+			l.failOnce(fails)
+			l.deliver(l.event(fmt.Appendf(nil, `{"t":"hello","proto":2,"role":%q,"token":%q}`, role, mint(t, secretA, claims)), true))
+			return l
+		}
+		v := hello("viewer", typeBoatStatus, viewerClaims("org", "boat"))
+		v.want(welcome2, offline)
+		boat := hello("boat", typeViewers, boatClaims("org", "boat"))
+		boat.want(welcome2, viewers(1, []string{w.tagOf(v)}, nil))
+		v.want(online)
+	}, functions)
+}
+
+// The same when the lease was lost meanwhile, and when nobody waits for the outcome.
+func TestWelcomeIsNotForgotten(t *testing.T) {
+	n := &announcements{welcomed: []gateway.Conn{"boat", "viewer"}}
+	n.failedFor("boat", errors.New("throttled"))
+	n.failedFor("viewer", errors.New("throttled"))
+	r := &roster{Boat: &boat{Conn: "boat"}, Viewers: []viewer{{Tag: tag{1}, Conn: "viewer"}, {Tag: tag{2}, Conn: "other"}}}
+	if !n.unsure(r) || !r.Boat.Welcome || r.Viewers[0].Said != saidUnsure || r.Viewers[1].Said != saidNothing {
+		t.Errorf("roster is %+v, boat %+v", r, r.Boat)
+	}
 }

@@ -62,7 +62,8 @@ const (
 	saidNothing said = iota // not even welcome
 	saidOffline
 	saidOnline
-	// saidUnsure: an old word may have come after a newer one.
+	// saidUnsure: it was welcomed, and what came after that is not known, or an old word
+	// may have come after a newer one.
 	saidUnsure
 )
 

@@ -217,6 +217,7 @@ func (d *Dialect) note(ctx context.Context, lent *roster, n *announcements) erro
 			return n.unsure(r) || len(n.gone) > 0
 		}
 		r.Lease = nil
+		n.noteWelcomes(r)
 		for i := range r.Viewers {
 			v := &r.Viewers[i]
 			if s, ok := n.viewers[v.Conn]; ok {
@@ -248,7 +249,7 @@ func (d *Dialect) note(ctx context.Context, lent *roster, n *announcements) erro
 // unsure has everybody told again who may have heard us after somebody who knew
 // better.
 func (n *announcements) unsure(r *roster) bool {
-	changed := false
+	changed := n.noteWelcomes(r)
 	for i := range r.Viewers {
 		v := &r.Viewers[i]
 		if _, ok := n.viewers[v.Conn]; (ok || n.failedTo(v.Conn)) && v.doubt() {

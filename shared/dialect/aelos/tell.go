@@ -17,6 +17,8 @@ type announcements struct {
 	boat    gateway.Conn // "" if it was not told
 	tags    []tag        // that it knows now
 	failed  *postError
+	// welcomed are those whose welcome was posted, whatever has become of the rest.
+	welcomed []gateway.Conn
 	// tried are the tags that the boat may know although telling it has failed: a front
 	// may have sent what it reports as failed.
 	tried []tag
@@ -40,6 +42,21 @@ func (n *announcements) failedFor(c gateway.Conn, err error) {
 	n.failed.err = errors.Join(n.failed.err, err)
 }
 
+// noteWelcomes writes down who has been welcomed, though telling more may have failed: a
+// welcome comes twice only if nobody knows whether it has come. It reports whether that
+// is news.
+func (n *announcements) noteWelcomes(r *roster) (changed bool) {
+	for i := range r.Viewers {
+		if v := &r.Viewers[i]; v.Said == saidNothing && slices.Contains(n.welcomed, v.Conn) {
+			v.Said, changed = saidUnsure, true
+		}
+	}
+	if r.Boat != nil && !r.Boat.Welcome && slices.Contains(n.welcomed, r.Boat.Conn) {
+		r.Boat.Welcome, changed = true, true
+	}
+	return changed
+}
+
 // tell posts what has to be told according to r. Replaced connections are closed and new
 // viewers welcomed first: the boat may speak to them as soon as it knows of them. Then
 // all others are told at the same time, so that nobody waits for one who reads slowly.
@@ -61,7 +78,7 @@ func (d *Dialect) tell(ctx context.Context, r *roster) *announcements {
 	d.tellViewers(ctx, r, n, func(v *viewer) bool { return v.Said == saidNothing })
 	wg.Wait()
 	for i := range r.Viewers {
-		if v := &r.Viewers[i]; v.Said == saidNothing && n.viewers[v.Conn] != saidNothing {
+		if v := &r.Viewers[i]; v.Said == saidNothing && slices.Contains(n.welcomed, v.Conn) {
 			known = append(known, v.Tag)
 		}
 	}
@@ -85,7 +102,7 @@ func (d *Dialect) tellViewers(ctx context.Context, r *roster, n *announcements, 
 			continue
 		}
 		wg.Go(func() {
-			err := d.tellViewer(ctx, v, r.status())
+			err := d.tellViewer(ctx, v, r.status(), n)
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			if err != nil {
@@ -124,9 +141,20 @@ func (d *Dialect) tellPost(ctx context.Context, c gateway.Conn, v any) error {
 	return d.post(ctx, c, v)
 }
 
-func (d *Dialect) tellViewer(ctx context.Context, v *viewer, now said) error {
+// welcome posts the first word to a connection.
+func (d *Dialect) welcome(ctx context.Context, c gateway.Conn, proto int, n *announcements) error {
+	if err := d.tellPost(ctx, c, welcomeFrame{T: typeWelcome, Proto: proto}); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.welcomed = append(n.welcomed, c)
+	return nil
+}
+
+func (d *Dialect) tellViewer(ctx context.Context, v *viewer, now said, n *announcements) error {
 	if v.Said == saidNothing {
-		if err := d.tellPost(ctx, v.Conn, welcomeFrame{T: typeWelcome, Proto: v.Proto}); err != nil {
+		if err := d.welcome(ctx, v.Conn, v.Proto, n); err != nil {
 			return err
 		}
 	}
@@ -137,7 +165,7 @@ func (d *Dialect) tellBoat(ctx context.Context, r *roster, n *announcements, kno
 	attach, detach := r.deltas(known)
 	var err error
 	if !r.Boat.Welcome {
-		err = d.tellPost(ctx, r.Boat.Conn, welcomeFrame{T: typeWelcome, Proto: r.Boat.Proto})
+		err = d.welcome(ctx, r.Boat.Conn, r.Boat.Proto, n)
 	}
 	if err == nil && (!r.Boat.Listed || len(attach) > 0 || len(detach) > 0) {
 		err = d.tellPost(ctx, r.Boat.Conn, viewersFrame{

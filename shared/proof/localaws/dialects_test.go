@@ -44,8 +44,8 @@ func TestConformanceAelos(t *testing.T) {
 			Pings: true, CloseCodes: true, Droppable: true,
 			Lacks: []string{"Vanish_AnEndThatIsNeverTold", "Kill_EverybodyComesBack"},
 			// Handlers of one boat run in several processes.
-			RepeatsStatus: true,
-			Log:           f.log.bytes,
+			Repeats: true,
+			Log:     f.log.bytes,
 		}
 		// No Kill: it is the relay that has to die for those stories. When this front does,
 		// the functions find out with their next word to each connection.

@@ -53,10 +53,10 @@ type Target struct {
 	// Droppable says that the front can lose a snapshot for a viewer that reads
 	// slowly, and keep the viewer.
 	Droppable bool
-	// RepeatsStatus says that the same boat-status may be told twice in a row:
-	// handlers of one boat run in several processes. The peers then read over what
-	// is no news.
-	RepeatsStatus bool
+	// Repeats says that a peer may be told again what it was told before: handlers of one
+	// boat run in several processes, and when the answer to a post does not come in time,
+	// nobody knows whether it has arrived. The peers then read over what is no news.
+	Repeats bool
 	// Lacks names the stories that need what the target has not. They have to be exactly
 	// those: see package suite.
 	Lacks []string

@@ -31,7 +31,7 @@ type peer struct {
 	roster []wire.Tag
 	told   bool
 
-	online *bool // the last boat-status; only the reader's
+	heard heard // only the reader's
 
 	role atomic.Value // string, since it has said hello
 
@@ -88,11 +88,11 @@ func (p *peer) read() {
 			_ = p.post(wire.Message{Text: true, Data: wire.Encode(wire.Pong{})})
 			continue // a relay may ask; none has to
 		}
-		if status, ok := e.control.(wire.BoatStatus); ok && p.r.RepeatsStatus {
-			if p.online != nil && *p.online == status.Online {
+		if p.r.Repeats && e.control != nil && e.fault == nil {
+			var ok bool
+			if e.control, ok = p.heard.news(e.control); !ok {
 				continue
 			}
-			p.online = &status.Online
 		}
 		p.mu.Lock()
 		p.inbox = append(p.inbox, e)
