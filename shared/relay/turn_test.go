@@ -112,3 +112,30 @@ func TestHangUpAndRedial_Twice(t *testing.T) {
 		wantHeard(t, agent, "one", "two")
 	})
 }
+
+// Somebody's post finds the connection gone before its last frame has been handled,
+// and a job takes the phone offline: its next connection waits for that frame too.
+func TestHangUpAndRedial_FoundGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := begin(t, scattered)
+		agent, first := s.home()
+		s.write(first, message(actors[0].pub, []byte("one"), false))
+		first.closed = true
+		s.says(agent, 1, "are you there?")
+		s.runJobs()
+		if m := s.member(t, 1); m.Conn != "" {
+			t.Fatalf("the phone still points to %s", m.Conn)
+		}
+		second := s.comes(1)
+		spoke := make(chan bool)
+		go func() {
+			s.says(second, 0, "two")
+			close(spoke)
+		}()
+		synctest.Wait()
+		s.flush(first)
+		s.disconnect(first)
+		<-spoke
+		wantHeard(t, agent, "one", "two")
+	})
+}
