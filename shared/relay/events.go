@@ -66,7 +66,12 @@ func (r *Relay) Frame(ctx context.Context, e gateway.FrameEvent) (gateway.FrameR
 	if d == nil {
 		return gateway.FrameResult{}, r.closeUnknown(ctx, e.Conn)
 	}
-	return d.Frame(ctx, c, e)
+	again := c.Joined() && !c.Admitted // an earlier run of this admission has joined
+	res, err := d.Frame(ctx, c, e)
+	if err == nil && again && !c.Admitted {
+		err = r.retell(ctx, c)
+	}
+	return res, err
 }
 
 // closeUnknown ends a connection that we have no record of.
@@ -103,7 +108,7 @@ func (r *Relay) Confirmed(ctx context.Context, e gateway.ConfirmedEvent) error {
 // Disconnect takes the member behind a connection offline. If it fails, a job
 // tries again: no front reports an end for ever, and ours does only once.
 func (r *Relay) Disconnect(ctx context.Context, e gateway.DisconnectEvent) error {
-	_, err := r.end(ctx, e.Conn)
+	_, err := r.end(ctx, e.Conn, false)
 	if err != nil {
 		err = errors.Join(err, r.endLater(ctx, e.Conn))
 	}
@@ -112,8 +117,9 @@ func (r *Relay) Disconnect(ctx context.Context, e gateway.DisconnectEvent) error
 
 // end does what is to be done when a connection is no more. It may be called
 // again, also when the first time has not come to its end: the record of the
-// connection stays until all is done. It reports whether there was a record.
-func (r *Relay) end(ctx context.Context, id gateway.Conn) (bool, error) {
+// connection stays until all is done. again is as for leave. It reports whether there
+// was a record.
+func (r *Relay) end(ctx context.Context, id gateway.Conn, again bool) (bool, error) {
 	// That the record is gone says that all of the connections before are done.
 	c, release, err := r.heldInTurn(ctx, id, (*Conn).Joined)
 	if err != nil {
@@ -123,8 +129,8 @@ func (r *Relay) end(ctx context.Context, id gateway.Conn) (bool, error) {
 	if c == nil {
 		return false, nil
 	}
-	if c.Joined() && !c.left {
-		if err := r.leave(ctx, c.Group, c.Member, c.ID); err != nil {
+	if c.Joined() && (!c.left || again) {
+		if err := r.leave(ctx, c.Group, c.Member, c.ID, again); err != nil {
 			return true, err
 		}
 	}

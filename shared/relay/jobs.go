@@ -103,12 +103,12 @@ func (r *Relay) Job(ctx context.Context, j queue.Job) error {
 	case JobPush:
 		return r.push(ctx, b)
 	case jobGone:
-		return r.lost(ctx, b)
+		return r.lost(ctx, b, j.Attempt > 1)
 	case jobEnd:
-		if known, err := r.end(ctx, b.Conn); known || err != nil || b.Member == "" {
+		if known, err := r.end(ctx, b.Conn, j.Attempt > 1); known || err != nil || b.Member == "" {
 			return err
 		}
-		return r.lost(ctx, b)
+		return r.lost(ctx, b, j.Attempt > 1)
 	case jobPump:
 		return r.pumpAgain(ctx, b.Conn)
 	default:
@@ -117,23 +117,23 @@ func (r *Relay) Job(ctx context.Context, j queue.Job) error {
 }
 
 // lost takes a member offline whose connection is no more. The record stays: frames
-// that have arrived before may still be under way.
-func (r *Relay) lost(ctx context.Context, b jobBody) error {
+// that have arrived before may still be under way. again is as for leave.
+func (r *Relay) lost(ctx context.Context, b jobBody, again bool) error {
 	release, err := r.Hold(ctx, b.Group, b.Member)
 	if err != nil {
 		return err
 	}
 	defer release()
 	c, err := r.LoadConn(ctx, b.Conn)
-	if err != nil || (c != nil && c.left) {
+	if err != nil || (c != nil && c.left && !again) {
 		return err
 	}
-	if c == nil {
+	if c == nil && !again {
 		// Either all is done, or the record was forgotten by its time.
 		_, err := r.takeOffline(ctx, b.Group, b.Member, b.Conn)
 		return err
 	}
-	if err := r.leave(ctx, b.Group, b.Member, b.Conn); err != nil {
+	if err := r.leave(ctx, b.Group, b.Member, b.Conn, again); err != nil {
 		return err
 	}
 	return r.changeConn(ctx, b.Conn, table.Op{Set: table.Attrs{connLeft: table.Number(1)}})

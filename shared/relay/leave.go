@@ -31,18 +31,29 @@ func (m *Member) offlineOp(now time.Time) table.Op {
 }
 
 // leave takes a member offline, if the connection is still its own; or goes on
-// where an earlier try has ended. The caller holds the member, and notes in the
+// where an earlier try has ended. again says that the caller has tried before and
+// may have died in the middle of it. The caller holds the member, and notes in the
 // record of the connection that it is done.
-func (r *Relay) leave(ctx context.Context, group, key string, id gateway.Conn) error {
+func (r *Relay) leave(ctx context.Context, group, key string, id gateway.Conn, again bool) error {
 	done, err := r.takeOffline(ctx, group, key, id)
 	if err != nil || done {
 		return err
 	}
-	m, err := r.halfLeft(ctx, group, key, id)
+	m, err := r.GetMember(ctx, group, key)
 	if err != nil || m == nil {
 		return err
 	}
-	return r.wasOnline(ctx, m)
+	left := m.attrs[lastLeft].Str() == string(id)
+	switch {
+	case left && m.Conn == "":
+		m.Conn = id // as it was before the earlier try
+		return r.wasOnline(ctx, m)
+	case left || again:
+		// The member has come back since. The earlier try may have told the others that
+		// it is offline after they were told that it is online, and died before it looked.
+		return r.Announce(ctx, group, key)
+	}
+	return nil // replaced: history
 }
 
 // takeOffline takes a member offline, if the connection is still its own, which it
@@ -76,18 +87,6 @@ func (r *Relay) wasOnline(ctx context.Context, m *Member) error {
 		}
 	}
 	return r.announceChange(ctx, m.Group, m.Key, m)
-}
-
-// halfLeft is a member that an earlier try has taken offline without coming to
-// the end of what that brings with it, as it was before; nil if the connection was
-// replaced or the member is gone: history.
-func (r *Relay) halfLeft(ctx context.Context, group, key string, id gateway.Conn) (*Member, error) {
-	m, err := r.GetMember(ctx, group, key)
-	if err != nil || m == nil || m.Conn != "" || m.attrs[lastLeft].Str() != string(id) {
-		return nil, err
-	}
-	m.Conn = id
-	return m, nil
 }
 
 // dropTransients empties the lane of m from entries bound to the connection that

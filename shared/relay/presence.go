@@ -1,8 +1,6 @@
 package relay
 
-import (
-	"context"
-)
+import "context"
 
 // Announce tells the other members of a group whether a member is online. It
 // looks again after it has told them, and tells them once more if that has
@@ -39,6 +37,30 @@ func (r *Relay) announceChange(ctx context.Context, group, key string, told *Mem
 		told = m
 	}
 	return nil
+}
+
+// retell is for an admission that has joined, died, and is refused when it comes again:
+// it may have told the others that the member is online after they were told that it
+// is offline, and died before it looked. Nobody holds the member.
+func (r *Relay) retell(ctx context.Context, c *Conn) error {
+	release, err := r.Hold(ctx, c.Group, c.Member)
+	if err != nil {
+		return err
+	}
+	defer release()
+	m, err := r.GetMember(ctx, c.Group, c.Member)
+	if err != nil || m != nil && m.Conn == c.ID {
+		return err // its end will be told
+	}
+	var told *Member
+	if m == nil { // removed since
+		root, err := r.Root(ctx, c.Group)
+		if err != nil || root == nil {
+			return err
+		}
+		told = &Member{Group: c.Group, Key: c.Member, Generation: root.Generation, Conn: c.ID}
+	}
+	return r.announceChange(ctx, c.Group, c.Member, told)
 }
 
 func (r *Relay) announce(ctx context.Context, d Dialect, m *Member, online bool) error {

@@ -1,10 +1,13 @@
 package relay_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"blindpost/shared/gateway"
+	"blindpost/shared/relay"
 )
 
 // A member is revoked while the others are being told that it has come, or gone: the
@@ -68,11 +71,7 @@ func TestAdmissionThatDiesAndIsReplaced(t *testing.T) {
 				}
 				return nil
 			}
-			func() {
-				defer func() { _ = recover() }()
-				_ = s.deliver(first, auth, "auth")
-			}()
-			s.front.before = nil
+			s.dies(t, func() { _ = s.deliver(first, auth, "auth") })
 			wantPresence(t, agent, 1, online, offline)
 			s.later(c.after)
 			if c.again && c.after > 0 {
@@ -87,4 +86,123 @@ func TestAdmissionThatDiesAndIsReplaced(t *testing.T) {
 			wantPresence(t, agent, 1, online)
 		})
 	}
+}
+
+// stale has the next word about the phone reach the agent late: before it, in another
+// process, something else happens. Who has said it dies before it looks again.
+func (s *stage) stale(agent *line, meanwhile func()) {
+	s.front.before = func(to gateway.Conn) error {
+		if to != agent.id {
+			return nil
+		}
+		s.front.before = nil
+		s.elsewhere(meanwhile)
+		s.table.Before = func(step relay.Step) error {
+			if step.Read && step.Touches(memberItem(1)) {
+				panic("the handler dies")
+			}
+			return nil
+		}
+		return nil
+	}
+}
+
+// The others are told that a member is offline when it has come back already, and who
+// has told them dies: whoever does its work again tells them that it is online.
+func TestLastWordOfWhoDies(t *testing.T) {
+	t.Run("a disconnect", func(t *testing.T) {
+		s := begin(t, scattered)
+		agent, phone := s.home()
+		s.stale(agent, func() { s.comes(1) })
+		s.dies(t, func() { s.disconnect(phone) })
+		wantPresence(t, agent, 1, online, offline)
+		s.disconnect(phone)
+		wantPresence(t, agent, 1, offline, online)
+	})
+	for _, reported := range []bool{false, true} {
+		t.Run(fmt.Sprint("a job, the end is reported: ", reported), func(t *testing.T) {
+			s := begin(t, scattered)
+			agent, phone := s.home()
+			phone.closed = true
+			s.saysLive(agent, 1, "are you there?")
+			job := s.jobs[len(s.jobs)-1]
+			job.Attempt = 1
+			s.stale(agent, func() {
+				if reported {
+					s.disconnect(phone)
+				}
+				s.comes(1)
+			})
+			s.dies(t, func() { _ = s.r.Job(context.Background(), job) })
+			wantPresence(t, agent, 1, online, offline)
+			job.Attempt = 2
+			s.handled("the job again", s.r.Job(context.Background(), job))
+			wantPresence(t, agent, 1, offline, online)
+		})
+	}
+	comesAndGoes := func(s *stage, agent *line) {
+		s.comes(1).closed = true
+		s.saysLive(agent, 1, "are you there?")
+		s.runJobs()
+	}
+	revoked := func(s *stage, agent *line) { s.frame(agent, marshal(authorize()), false) }
+	for _, c := range []struct {
+		name      string
+		after     time.Duration
+		meanwhile func(s *stage, agent *line)
+	}{
+		{"an admission", 0, comesAndGoes},
+		{"an admission of a member that is revoked meanwhile", 0, revoked},
+		{"the same that comes again too late", time.Minute, revoked},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := begin(t, scattered)
+			agent, phone := s.home()
+			s.disconnect(phone)
+			first := s.connect()
+			auth := actors[1].auth(1, first.nonce, nil)
+			s.stale(agent, func() { c.meanwhile(s, agent) })
+			s.dies(t, func() { _ = s.deliver(first, auth, "auth") })
+			wantPresence(t, agent, 1, offline, online)
+			s.later(c.after)
+			s.handled("the admission again", s.deliver(first, auth, "auth"))
+			wantPresence(t, agent, 1, online, offline)
+			s.reap()
+			wantPresence(t, agent, 1, online, offline)
+		})
+	}
+}
+
+// A phone that was revoked has paired again and is back before the others have been told
+// that it was gone: the last word is that it is online.
+func TestLastWordAboutAMemberThatIsPairedAgain(t *testing.T) {
+	s := begin(t, scattered)
+	agent, phone, pairing := s.household()
+	s.disconnect(pairing)
+	s.frame(agent, marshal(authorize(actors[1].pub, actors[2].pub)), false)
+	other := s.comes(2)
+	s.front.before = func(to gateway.Conn) error {
+		if to != other.id {
+			return nil
+		}
+		s.front.before = nil
+		s.elsewhere(func() {
+			s.disconnect(phone)
+			s.disconnect(agent)
+			agent = s.comes(0)
+			s.frame(agent, marshal(pairingStart(pairingToken(9), 300)), false)
+			again := s.connect()
+			s.frame(again, marshal(actors[1].auth(2, again.nonce, pairingToken(9))), false)
+			s.disconnect(again)
+			s.frame(agent, marshal(authorize(actors[1].pub, actors[2].pub)), false)
+			s.comes(1)
+		})
+		return nil
+	}
+	s.frame(agent, marshal(authorize(actors[2].pub)), false)
+	if s.front.before != nil {
+		t.Fatal("the others are not told")
+	}
+	s.runJobs()
+	wantPresence(t, other, 1, online)
 }

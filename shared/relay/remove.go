@@ -133,8 +133,9 @@ func (r *Relay) AnnounceRemovals(ctx context.Context, group string) error {
 			continue
 		}
 		if it.Attrs["conn"].Str() != "" {
-			m := &Member{Group: group, Key: it.Attrs["m"].Str(), Generation: it.Attrs["gen"].Str()}
-			if err := r.announceRemoved(ctx, m); err != nil {
+			// Unless it is back already in a new incarnation.
+			m := &Member{Group: group, Key: it.Attrs["m"].Str(), Generation: it.Attrs["gen"].Str(), Conn: gateway.Conn(it.Attrs["conn"].Str())}
+			if err := r.announceChange(ctx, group, m.Key, m); err != nil {
 				return err
 			}
 		}
@@ -190,20 +191,6 @@ func (r *Relay) removals(ctx context.Context, group string) ([]table.Item, error
 		return nil, fmt.Errorf("failed to read the removals of a group: %w", err)
 	}
 	return items, nil
-}
-
-// announceRemoved tells the others that a removed member is offline, unless it is
-// back already in a new incarnation.
-func (r *Relay) announceRemoved(ctx context.Context, m *Member) error {
-	d := r.dialectOfGroup(m.Group)
-	if d == nil {
-		return nil
-	}
-	again, err := r.GetMember(ctx, m.Group, m.Key)
-	if err != nil || (again != nil && again.Conn != "") {
-		return err
-	}
-	return r.announce(ctx, d, m, false)
 }
 
 // DeleteGroup deletes a group that nobody is connected to. The root goes first,

@@ -32,17 +32,18 @@ import (
 // are played by a test, one step at a time. It is made once and reset for each
 // input: a relay has thousands of locks.
 type stage struct {
-	r      *relay.Relay
-	table  *relay.Register
-	front  *front
-	jobs   []queue.Job
-	dead   map[string]bool // tokens that the provider does not know
-	down   bool            // the provider
-	now    time.Time
-	start  time.Time
-	random *mathrand.ChaCha8
-	ids    int
-	frames int
+	r       *relay.Relay
+	process func() *relay.Relay // makes one more, that shares nothing but the table
+	table   *relay.Register
+	front   *front
+	jobs    []queue.Job
+	dead    map[string]bool // tokens that the provider does not know
+	down    bool            // the provider
+	now     time.Time
+	start   time.Time
+	random  *mathrand.ChaCha8
+	ids     int
+	frames  int
 	// frameIDs says that the front delivers frames again, and names them.
 	frameIDs bool
 	log      bytes.Buffer
@@ -69,8 +70,12 @@ func newStage(settings ...func(*relay.Options)) *stage {
 	for _, set := range settings {
 		set(&o)
 	}
-	s.r = relay.New(o)
-	s.r.Use(skald.New(s.r, skald.Options{Limits: skald.DefaultLimits(), PushText: push.Text{Title: "Skald", Body: "Action required"}}))
+	s.process = func() *relay.Relay {
+		r := relay.New(o)
+		r.Use(skald.New(r, skald.Options{Limits: skald.DefaultLimits(), PushText: push.Text{Title: "Skald", Body: "Action required"}}))
+		return r
+	}
+	s.r = s.process()
 	return s
 }
 

@@ -121,6 +121,27 @@ func wantPresence(t *testing.T, l *line, of int, want ...skaldpb.Status) {
 	}
 }
 
+// elsewhere does something in a process of its own: the members that a handler holds
+// here are free there.
+func (s *stage) elsewhere(do func()) {
+	here := s.r
+	s.r = s.process()
+	defer func() { s.r = here }()
+	do()
+}
+
+// dies runs a handler that dies in the middle of its work.
+func (s *stage) dies(t *testing.T, handler func()) {
+	t.Helper()
+	defer func() {
+		s.front.before, s.table.Before, s.table.After = nil, nil, nil
+		if recover() == nil {
+			t.Error("the handler does not die")
+		}
+	}()
+	handler()
+}
+
 // answered reports whether the last frame on a connection is of a kind.
 func (l *line) answered(is func(*skaldpb.RelayFrame) bool) bool {
 	return len(l.got) > 0 && is(l.got[len(l.got)-1])
