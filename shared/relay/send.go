@@ -80,7 +80,8 @@ func (r *Relay) Send(ctx context.Context, l *Letter) (Result, error) {
 	return res, err
 }
 
-// recipient reads the recipient of a letter; a Result other than "" is final.
+// recipient reads the recipient of a letter; a Result other than "" is final. For
+// Stale there is a recipient too.
 func (r *Relay) recipient(ctx context.Context, l *Letter) (*Member, Result, error) {
 	m, err := r.GetMember(ctx, l.Sender.Group, l.To)
 	if err != nil {
@@ -90,7 +91,7 @@ func (r *Relay) recipient(ctx context.Context, l *Letter) (*Member, Result, erro
 		return nil, NotFound, nil
 	}
 	if m.attrs[fence(l.Sender.lane)].Num() > l.Sender.Epoch {
-		return nil, Stale, nil
+		return m, Stale, nil
 	}
 	return m, "", nil
 }
@@ -124,6 +125,9 @@ func (r *Relay) sendStored(ctx context.Context, l *Letter) (Result, error) {
 func (r *Relay) store(ctx context.Context, l *Letter) (*Member, *entry, Result, error) {
 	for range maxTries {
 		m, res, err := r.recipient(ctx, l)
+		if res == Stale {
+			err = r.refused(ctx, m, l)
+		}
 		if err != nil || res != "" {
 			return nil, nil, res, err
 		}

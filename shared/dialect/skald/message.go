@@ -40,12 +40,10 @@ func (d *Dialect) message(ctx context.Context, c *relay.Conn, m *skaldpb.Message
 	if err != nil {
 		return err
 	}
-	if self == nil {
-		return d.cutOff(ctx, c)
-	}
 	return d.route(ctx, c, self, m, class)
 }
 
+// route hands a message to its recipient; self is nil if the sender is no more.
 func (d *Dialect) route(ctx context.Context, c *relay.Conn, self *relay.Member, m *skaldpb.Message, class relay.Class) error {
 	peer := m.GetPeer()
 	from, err := hex.DecodeString(c.Member)
@@ -57,14 +55,21 @@ func (d *Dialect) route(ctx context.Context, c *relay.Conn, self *relay.Member, 
 	if err != nil {
 		return err
 	}
-	result, err := d.core.Send(ctx, &relay.Letter{
-		Sender:     c,
-		Generation: self.Generation,
-		To:         hex.EncodeToString(peer),
-		Class:      class,
-		Frame:      frame,
-		Admit:      mayReceive,
-	})
+	l := &relay.Letter{
+		Sender: c,
+		To:     hex.EncodeToString(peer),
+		Class:  class,
+		Frame:  frame,
+		Admit:  mayReceive,
+	}
+	if self == nil {
+		if err := d.core.Refused(ctx, l); err != nil {
+			return err
+		}
+		return d.cutOff(ctx, c)
+	}
+	l.Generation = self.Generation
+	result, err := d.core.Send(ctx, l)
 	if err != nil {
 		return err
 	}

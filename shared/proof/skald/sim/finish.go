@@ -133,7 +133,7 @@ func (s *sim) checkQuiet() {
 			return
 		}
 		for _, e := range s.ghost.lanes[m.lane].entries {
-			if e.expired() || e.msg != nil && (e.msg.received || e.msg.lost) || s.plan.mode == functions && (e.posted || e.msg != nil && !e.msg.accepted) {
+			if e.expired() || e.msg != nil && (e.msg.received || e.msg.lost) || s.plan.mode == functions && e.posted {
 				continue
 			}
 			s.violate(propStuck, "%v is connected by %v and at rest, but %s waits in its mailbox", p, k, e.describe())

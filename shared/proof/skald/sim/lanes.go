@@ -84,6 +84,9 @@ func (s *sim) entryDeleted(t *task, l *lane, seq int64) {
 	}
 	switch {
 	case got:
+	case t.ev != nil && e.msg != nil && t.ev.msg == e.msg && !e.msg.accepted && s.mayRefuse(t):
+		// A handler has stored it and failed; now it is refused, as if it had not been.
+		e.msg.entries = slices.DeleteFunc(e.msg.entries, func(o *entry) bool { return o == e })
 	case e.conn != "":
 		// A frame that is bound to a connection goes with it.
 		m := s.ghost.members[l.owner]
@@ -100,6 +103,13 @@ func (s *sim) entryDeleted(t *task, l *lane, seq int64) {
 		// peer that was no more.
 		e.msg.lost = true
 	}
+}
+
+// mayRefuse reports whether a task may refuse the message that it handles, because its
+// sender is no more or has spoken from a newer connection.
+func (s *sim) mayRefuse(t *task) bool {
+	from := s.ghost.lanes[t.sock.lane]
+	return t.stale || from != nil && from.dead != ""
 }
 
 func (e *entry) describe() string {
