@@ -99,16 +99,18 @@ func (r *Relay) Job(ctx context.Context, j queue.Job) error {
 	if err := json.Unmarshal(j.Body, &b); err != nil {
 		return fmt.Errorf("failed to decode a job of kind %q: %w", j.Kind, err)
 	}
+	// Where handlers share a process, none dies in the middle and lets others go on.
+	again := r.distributed && j.Attempt > 1
 	switch j.Kind {
 	case JobPush:
 		return r.push(ctx, b)
 	case jobGone:
-		return r.lost(ctx, b, j.Attempt > 1)
+		return r.lost(ctx, b, again)
 	case jobEnd:
-		if known, err := r.end(ctx, b.Conn, j.Attempt > 1); known || err != nil || b.Member == "" {
+		if known, err := r.end(ctx, b.Conn, again); known || err != nil || b.Member == "" {
 			return err
 		}
-		return r.lost(ctx, b, j.Attempt > 1)
+		return r.lost(ctx, b, again)
 	case jobPump:
 		return r.pumpAgain(ctx, b.Conn)
 	default:

@@ -73,6 +73,21 @@ func TestLostConnectionThatIsReportedLater(t *testing.T) {
 	})
 }
 
+// In one process a job that runs twice tells nobody twice.
+func TestLostConnectionIsToldOnce(t *testing.T) {
+	s := begin(t)
+	agent, phone := s.home()
+	phone.closed = true
+	s.saysLive(agent, 1, "are you there?")
+	job := s.jobs[len(s.jobs)-1]
+	for job.Attempt = 1; job.Attempt <= 2; job.Attempt++ {
+		s.handled("the job", s.r.Job(context.Background(), job))
+	}
+	if told := agent.presence(1); len(told) != 2 {
+		t.Errorf("the agent was told %v", told)
+	}
+}
+
 // The functions are not told of the end of a connection, and nobody writes to it:
 // the sweeper finds it within an hour, also later.
 func TestSweepFindsALostDisconnect(t *testing.T) {

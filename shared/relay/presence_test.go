@@ -111,7 +111,7 @@ func (s *stage) stale(agent *line, meanwhile func()) {
 // has told them dies: whoever does its work again tells them that it is online.
 func TestLastWordOfWhoDies(t *testing.T) {
 	t.Run("a disconnect", func(t *testing.T) {
-		s := begin(t, scattered)
+		s := begin(t, distributed)
 		agent, phone := s.home()
 		s.stale(agent, func() { s.comes(1) })
 		s.dies(t, func() { s.disconnect(phone) })
@@ -121,7 +121,7 @@ func TestLastWordOfWhoDies(t *testing.T) {
 	})
 	for _, reported := range []bool{false, true} {
 		t.Run(fmt.Sprint("a job, the end is reported: ", reported), func(t *testing.T) {
-			s := begin(t, scattered)
+			s := begin(t, distributed)
 			agent, phone := s.home()
 			phone.closed = true
 			s.saysLive(agent, 1, "are you there?")
@@ -156,7 +156,7 @@ func TestLastWordOfWhoDies(t *testing.T) {
 		{"the same that comes again too late", time.Minute, revoked},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := begin(t, scattered)
+			s := begin(t, distributed)
 			agent, phone := s.home()
 			s.disconnect(phone)
 			first := s.connect()
@@ -176,7 +176,7 @@ func TestLastWordOfWhoDies(t *testing.T) {
 // A phone that was revoked has paired again and is back before the others have been told
 // that it was gone: the last word is that it is online.
 func TestLastWordAboutAMemberThatIsPairedAgain(t *testing.T) {
-	s := begin(t, scattered)
+	s := begin(t, distributed)
 	agent, phone, pairing := s.household()
 	s.disconnect(pairing)
 	s.frame(agent, marshal(authorize(actors[1].pub, actors[2].pub)), false)

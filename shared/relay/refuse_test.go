@@ -24,7 +24,7 @@ func TestStoredMessageOfARevokedSenderThatComesAgain(t *testing.T) {
 		{"to another phone", 2, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := begin(t, scattered)
+			s := begin(t, distributed)
 			agent, phone, pairing := s.household()
 			s.disconnect(pairing)
 			s.frame(agent, marshal(authorize(actors[1].pub, actors[2].pub)), false)
@@ -55,7 +55,7 @@ func TestStoredMessageOfARevokedSenderThatComesAgain(t *testing.T) {
 // come later, after newer messages.
 func TestStoredMessageOfAnOldConnectionThatComesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := begin(t, scattered)
+		s := begin(t, distributed)
 		agent, phone := s.home()
 		said := message(actors[0].pub, []byte("one"), false)
 		s.losesAnswer(t, phone, said, 0)
@@ -70,7 +70,7 @@ func TestStoredMessageOfAnOldConnectionThatComesAgain(t *testing.T) {
 // A recipient that is not connected gets the message in its place, and is woken.
 func TestStoredMessageThatComesAgainAndStandsInItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := begin(t, scattered)
+		s := begin(t, distributed)
 		agent, phone := s.home()
 		s.disconnect(phone)
 		said := message(actors[1].pub, []byte("one"), false)

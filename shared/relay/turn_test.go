@@ -117,7 +117,7 @@ func TestHangUpAndRedial_Twice(t *testing.T) {
 // and a job takes the phone offline: its next connection waits for that frame too.
 func TestHangUpAndRedial_FoundGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := begin(t, scattered)
+		s := begin(t, distributed)
 		agent, first := s.home()
 		s.write(first, message(actors[0].pub, []byte("one"), false))
 		first.closed = true
