@@ -7,6 +7,12 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 FUNCTIONS := connect message disconnect sweeper
 
+# The first seed of all simulations, from the clock: each run has new schedules. That it
+# is in the environment also keeps go test from showing an old result.
+ifndef START
+START := $(shell date +%s)000
+endif
+
 .PHONY: run demo test build functions race sim chaos chaos-short test-infra test-functions test-aws try-aws test-dynamo test-module module deploy fuzz bench bench-short cost cost-keep lint generate clean
 
 run: build ## start the relay on its embedded default
@@ -17,7 +23,8 @@ demo: build ## show the main job end to end, with checks
 
 test: build functions ## build, vet, unit, conformance, simulation on a short budget
 	$(GO) vet ./...
-	$(GO) test -timeout 9m ./...
+	@echo 'simulations: seeds from $(START) on, again with: make test START=$(START)'
+	START=$(START) $(GO) test -timeout 9m ./...
 
 build:
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/blindpost
@@ -29,13 +36,14 @@ functions: ## the four Lambda binaries
 	done
 
 race: ## the concurrent packages under the race detector
-	$(GO) test -race -short -timeout 25m ./shared/...
+	@echo 'simulations: seeds from $(START) on, again with: make race START=$(START)'
+	START=$(START) $(GO) test -race -short -timeout 25m ./shared/...
 
 SEEDS ?= 100000
-START ?= 1
 DIALECT ?= skald
-sim: ## SEEDS schedules from START on, or the one of SEED=n with its trace; DIALECT=agentknock|aelos; Skald also with TABLE=bolt over a file, TABLE=dynamo over a stand-in of DynamoDB
-	SEED=$(SEED) SEEDS=$(SEEDS) START=$(START) TABLE=$(TABLE) \
+sim: ## SEEDS new schedules, or those from START on, or the one of SEED=n with its trace; DIALECT=agentknock|aelos; Skald also with TABLE=bolt over a file, TABLE=dynamo over a stand-in of DynamoDB
+	@echo '$(if $(SEED),seed $(SEED),seeds from $(START) on, again with: make sim START=$(START) SEEDS=$(SEEDS) DIALECT=$(DIALECT) TABLE=$(TABLE))'
+	@SEED=$(SEED) SEEDS=$(SEEDS) START=$(START) TABLE=$(TABLE) \
 	  $(GO) test $(if $(filter dynamo,$(TABLE)),-tags aws) ./shared/proof/$(DIALECT)/sim -run '^TestSimulation$$' -count=1 -timeout 0 -v
 
 chaos: ## real faults on the real binary, at most five minutes
@@ -63,7 +71,8 @@ try-aws: build ## the functions and what is around them on this machine, for `bi
 test-dynamo: ## the storage suite and the simulation against a stand-in of DynamoDB; needs cargo
 	./.ci/standins/dynamo install
 	./.ci/standins/dynamo run $(GO) test -tags aws -count=1 ./shared/table/dynamo/...
-	./.ci/standins/dynamo run $(GO) test -tags aws -count=1 -timeout 20m ./shared/proof/skald/sim -run OverDynamo -v
+	@echo 'simulation: seeds from $(START) on, again with: make test-dynamo START=$(START)'
+	START=$(START) ./.ci/standins/dynamo run $(GO) test -tags aws -count=1 -timeout 20m ./shared/proof/skald/sim -run OverDynamo -v
 
 module: ## gives the module another path, in go.mod and everywhere it is named: make module MODULE=example.com/you/blindpost
 	@./.ci/module "$(MODULE)"

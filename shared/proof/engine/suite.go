@@ -2,7 +2,6 @@ package engine
 
 import (
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,25 +14,20 @@ type Suite struct {
 	Dialect string
 	// Seeds is how many schedules a plain `go test` runs, Again how many of them twice.
 	Seeds, Again uint64
+	// Kept are seeds that have failed once. They are run whenever the tests are.
+	Kept []uint64
 	// Mutations have to be found within Budget schedules each.
 	Mutations []Mutation
 	Budget    uint64
 }
 
-func env(name string, otherwise uint64) uint64 {
-	n, err := strconv.ParseUint(os.Getenv(name), 10, 64)
-	if err != nil {
-		return otherwise
-	}
-	return n
-}
-
-// Simulate runs schedules and shows the first that fails. `make sim` says which in the
-// environment: SEED=n runs one and prints what happens in it, START and SEEDS run
-// many, and SURVEY=1 goes on after a failure and lists them by their property.
+// Simulate runs schedules that are new (see FirstSeed) and shows the first that fails.
+// `make sim` says which in the environment: SEED=n runs one and prints what happens in
+// it, START and SEEDS run many, and SURVEY=1 goes on after a failure and lists them by
+// their property.
 func (s Suite) Simulate(t *testing.T) {
-	o := Options{World: s.World, Start: env("START", 1), Seeds: env("SEEDS", s.Seeds/slowdown)}
-	if seed := env("SEED", 0); seed != 0 {
+	o := Options{World: s.World, Seeds: Env("SEEDS", s.Seeds/slowdown)}
+	if seed := Env("SEED", 0); seed != 0 {
 		lines, f := Replay(t, seed, o)
 		t.Logf("seed %d\n%s", seed, strings.Join(lines, "\n"))
 		if f != nil {
@@ -41,6 +35,7 @@ func (s Suite) Simulate(t *testing.T) {
 		}
 		return
 	}
+	o.Start = FirstSeed(t)
 	o.All = os.Getenv("SURVEY") != ""
 	began := time.Now()
 	rep := Run(t, o)
@@ -67,10 +62,20 @@ func survey(t *testing.T, rep Report) {
 	t.Logf("%d failures: %v", len(rep.Failures), by)
 }
 
+// Keep runs the seeds that are kept.
+func (s Suite) Keep(t *testing.T) {
+	for _, seed := range s.Kept {
+		if lines, f := Replay(t, seed, Options{World: s.World}); f != nil {
+			t.Errorf("%s\n%v", strings.Join(lines, "\n"), f)
+		}
+	}
+}
+
 // Repeat shows that a seed is a schedule: it runs in the same way again.
 func (s Suite) Repeat(t *testing.T) {
 	o := Options{World: s.World}
-	for seed := uint64(1); seed <= s.Again/slowdown; seed++ {
+	start := FirstSeed(t)
+	for seed := start; seed < start+s.Again/slowdown; seed++ {
 		first, counts := Fingerprint(t, seed, o, false)
 		again, countsAgain := Fingerprint(t, seed, o, true)
 		if first != again || counts != countsAgain {

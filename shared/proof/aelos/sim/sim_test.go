@@ -13,9 +13,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-var suite = engine.Suite{World: World, Dialect: "aelos", Seeds: 600, Again: 40, Mutations: Mutations(), Budget: 1000}
+var suite = engine.Suite{World: World, Dialect: "aelos", Seeds: 600, Again: 40, Kept: kept, Mutations: Mutations(), Budget: 1000}
 
 func TestSimulation(t *testing.T) { suite.Simulate(t) }
+
+func TestKeptSeeds(t *testing.T) { suite.Keep(t) }
 
 func TestASeedIsASchedule(t *testing.T) { suite.Repeat(t) }
 

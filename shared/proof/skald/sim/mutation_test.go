@@ -17,7 +17,7 @@ func TestMutations(t *testing.T) {
 		}
 		t.Run(m.Name, func(t *testing.T) {
 			began := time.Now()
-			rep := Run(t, Options{Start: env("START", 1), Seeds: env("SEEDS", mutationBudget), Store: Mem(), Mutation: &m})
+			rep := Run(t, Options{Start: 1, Seeds: mutationBudget, Store: Mem(), Mutation: &m})
 			if rep.Failure == nil {
 				t.Fatalf("not found in %d schedules: %s", rep.Schedules, m.What)
 			}

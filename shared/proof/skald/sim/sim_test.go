@@ -5,31 +5,23 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"blindpost/shared/proof/engine"
 	"blindpost/shared/table"
 	"blindpost/shared/table/bolt"
 )
 
-// The schedules to run come from the environment, since `make sim` sets them:
-// SEED=n runs one and prints what happens in it, START and SEEDS run many,
+// The schedules are new ones (see engine.FirstSeed), or come from the environment, where
+// `make sim` sets them: SEED=n runs one and prints what happens in it, START and SEEDS run many,
 // TABLE=bolt runs them over the database file, TABLE=dynamo over DynamoDB. SURVEY=1
 // goes on after a failure and lists all kinds.
 
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400) // the garbage of a schedule is small and short-lived
 	os.Exit(m.Run())
-}
-
-func env(name string, otherwise uint64) uint64 {
-	n, err := strconv.ParseUint(os.Getenv(name), 10, 64)
-	if err != nil {
-		return otherwise
-	}
-	return n
 }
 
 // boltStore is the database file of the single binary.
@@ -78,8 +70,8 @@ func wantAllHold(t *testing.T, o Options) {
 }
 
 func TestSimulation(t *testing.T) {
-	o := Options{Start: env("START", 1), Seeds: env("SEEDS", 2000/slowdown), Store: chosenStore(t)}
-	if seed := env("SEED", 0); seed != 0 {
+	o := Options{Seeds: engine.Env("SEEDS", 2000/slowdown), Store: chosenStore(t)}
+	if seed := engine.Env("SEED", 0); seed != 0 {
 		lines, f := Replay(t, seed, o)
 		t.Logf("seed %d\n%s", seed, strings.Join(lines, "\n"))
 		if f != nil {
@@ -87,6 +79,7 @@ func TestSimulation(t *testing.T) {
 		}
 		return
 	}
+	o.Start = engine.FirstSeed(t)
 	if os.Getenv("SURVEY") != "" {
 		survey(t, o)
 		return
@@ -94,21 +87,22 @@ func TestSimulation(t *testing.T) {
 	wantAllHold(t, o)
 }
 
-// The same schedules hold over the database file, which is closed and opened
+// They hold over the database file, which is closed and opened
 // again at every crash of the process.
 func TestSimulationOverBolt(t *testing.T) {
-	wantAllHold(t, Options{Start: 1, Seeds: 100 / slowdown, Store: boltStore()})
+	wantAllHold(t, Options{Start: engine.FirstSeed(t), Seeds: 100 / slowdown, Store: boltStore()})
 }
 
 // A seed is a schedule: it runs in the same way again, also over another table.
 func TestASeedIsASchedule(t *testing.T) {
-	for seed := uint64(1); seed <= 60/slowdown; seed++ {
+	start := engine.FirstSeed(t)
+	for seed := start; seed < start+60/slowdown; seed++ {
 		first := one(t, seed, &Options{Store: Mem()}, nil)
 		again := one(t, seed, &Options{Store: Mem()}, &trace{})
 		if first.hash != again.hash || first.counts != again.counts {
 			t.Errorf("seed %d: runs differ: %x %+v, then %x %+v", seed, first.hash, first.counts, again.hash, again.counts)
 		}
-		if seed > 20 {
+		if seed >= start+20 {
 			continue
 		}
 		other := one(t, seed, &Options{Store: boltStore()}, nil)
