@@ -3,14 +3,13 @@ package gateway
 // CloseCode is a WebSocket close code (RFC 6455 section 7.4).
 type CloseCode uint16
 
-// Close codes that the relay sends. After the codes marked "reconnect" a peer
-// does well to dial again with backoff; after the others the same connection
-// would end in the same way.
+// Close codes that the relay sends. After a code marked "reconnect" a peer should
+// dial again with backoff. After any other, a new connection would end in the same way.
 const (
 	CloseNormal      CloseCode = 1000 // the work is done
 	CloseGoingAway   CloseCode = 1001 // reconnect: shutdown, or silent for too long
 	CloseProtocol    CloseCode = 1002 // broken WebSocket framing
-	CloseUnsupported CloseCode = 1003 // this kind of message is not taken here
+	CloseUnsupported CloseCode = 1003 // this kind of message is not accepted
 	CloseNoStatus    CloseCode = 1005 // never sent: the peer gave no code
 	CloseAbnormal    CloseCode = 1006 // never sent: the transport broke
 	ClosePolicy      CloseCode = 1008 // not allowed: failed authentication, revoked, forbidden frame

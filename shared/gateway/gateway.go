@@ -10,15 +10,15 @@
 //
 //   - Connect comes first and exactly once. Until it has returned, nothing can
 //     be posted to the connection: Post answers [ErrGone]. A handler that wants
-//     to speak first puts its words into [ConnectResult].First. (A front that calls
-//     its handler over a network asks again if the answer was lost: the same Connect,
-//     which is to have the same answer. So it is with API Gateway and our own front
+//     to send the first message puts it into [ConnectResult].First. (A front that
+//     calls its handler over a network repeats a Connect whose answer was lost, and
+//     the handler must give the same answer. API Gateway does so, and our own front
 //     with the functions behind it.)
 //   - Frame and Confirmed come after Connect, one after the other, never two at
 //     once, Frames in the order in which the peer sent them.
 //   - Disconnect comes last, at most once (on API Gateway: best effort), after
-//     the last Frame has returned, whoever closed the connection. It does not
-//     come for a connection that Connect refused.
+//     the last Frame has returned, whether the relay or the peer closed the
+//     connection. It does not come for a connection that Connect refused.
 //
 // Handlers of different connections run in parallel.
 //
@@ -46,8 +46,8 @@ type Conn string
 
 // Errors of the actions.
 var (
-	// ErrGone says that the connection is no more (or is not yet: its Connect
-	// has not returned). It is final for that connection.
+	// ErrGone says that the connection is closed (or not open yet: its Connect has
+	// not returned). A closed connection stays closed.
 	ErrGone = errors.New("connection is gone")
 	// ErrTooLarge says that this front cannot carry a message of that size.
 	ErrTooLarge = errors.New("message is too large for this front")
@@ -57,8 +57,8 @@ var (
 type Outcome int
 
 const (
-	// Sent means that this front cannot tell when the peer receives a message:
-	// this is as good as it gets, and no Confirmed will follow.
+	// Sent means that this front cannot tell when the peer receives a message: no
+	// Confirmed will follow.
 	Sent Outcome = iota + 1
 	// Pending means that the message is on its way and, if it carried a Mark,
 	// that Confirmed follows when the peer has answered a ping sent after it.
@@ -77,9 +77,9 @@ type Message struct {
 	Text bool
 	// Mark, if not 0, asks to be confirmed (see [ConfirmedEvent]).
 	Mark uint64
-	// Droppable says that the message is worth little when it comes late: for a peer
-	// that reads slowly it is dropped early and without a second try, and Post
-	// answers [Dropped]. It never ends the connection of a slow reader.
+	// Droppable says that the message is of little use when it comes late. For a peer
+	// that reads slowly the front drops it early, without a retry, and Post answers
+	// [Dropped]. It never closes the connection of a slow reader.
 	Droppable bool
 }
 
@@ -90,25 +90,24 @@ type Stat struct {
 }
 
 // Front is what a handler can do with a connection. All methods are safe for
-// concurrent use and answer [ErrGone] for a connection that is no more.
+// concurrent use and answer [ErrGone] for a closed connection.
 type Front interface {
 	// Post sends one message. After a Close of the same connection has
 	// returned, Post answers ErrGone.
 	Post(ctx context.Context, c Conn, m Message) (Outcome, error)
 
-	// Close ends the connection. What was posted before is sent first, as far
-	// as the peer still reads. Close does not wait for that, nor for a handler
-	// of the connection that is running. A front without close codes ignores
-	// code and reason.
+	// Close ends the connection. The front sends what was posted before, as far as
+	// the peer still reads. Close waits neither for that nor for a running handler of
+	// the connection. A front without close codes ignores code and reason.
 	Close(ctx context.Context, c Conn, code CloseCode, reason string) error
 
 	// Stat tells since when the connection is open and when it last spoke.
 	Stat(ctx context.Context, c Conn) (Stat, error)
 
-	// Gone reports true if the front knows, without asking anyone, that the
-	// connection is no more and that no Disconnect of it is still to come:
-	// Disconnect has returned, or the connection belonged to a process that has
-	// died. False says nothing.
+	// Gone reports true if the front knows, without a network call, that the
+	// connection is closed and that no Disconnect of it is still to come: Disconnect
+	// has returned, or the connection belonged to a process that died. False means
+	// that the front does not know.
 	Gone(c Conn) bool
 }
 
@@ -148,30 +147,30 @@ func (r ConnectResult) Accepted() bool {
 // FrameEvent is one message from the peer.
 type FrameEvent struct {
 	Conn Conn
-	// ID is the same whenever a front delivers the same frame again, and of no
-	// other frame of the connection; "" from a front that never does.
+	// ID is the same each time a front delivers the same frame, and different for
+	// every other frame of the connection. It is "" from a front that never repeats one.
 	ID string
-	// Data is valid until the handler returns, which may write into it meanwhile but
-	// leaves it as it was.
+	// Data is valid until the handler returns. The handler may write into it but must
+	// restore it.
 	Data []byte
 	Text bool
-	// Oversize says that the message is longer than the read limit. Data is
-	// then nil, Size is what the peer announced, and the front closes the
-	// connection with [CloseTooLarge] when the handler has returned.
+	// Oversize says that the message is longer than the read limit. Data is then
+	// nil, Size is the length that the peer announced, and the front closes the
+	// connection with [CloseTooLarge] after the handler has returned.
 	Oversize bool
 	Size     int64
 	// At is when the message arrived.
 	At time.Time
 }
 
-// FrameResult is what a handler tells the front after a frame.
+// FrameResult is the handler's answer to a frame.
 type FrameResult struct {
 	// ReadLimit, if not 0, is the new read limit of the connection in bytes.
 	ReadLimit int64
 }
 
-// ConfirmedEvent says that the peer has answered a ping that was sent after
-// the messages with these marks: it has them. Marks come in posting order and
+// ConfirmedEvent says that the peer has answered a ping that was sent after the
+// messages with these marks, so it has received them. Marks come in posting order,
 // each at most once.
 type ConfirmedEvent struct {
 	Conn  Conn
@@ -179,7 +178,7 @@ type ConfirmedEvent struct {
 	At    time.Time
 }
 
-// DisconnectEvent says that the connection is no more.
+// DisconnectEvent says that the connection has ended.
 type DisconnectEvent struct {
 	Conn   Conn
 	Code   CloseCode
@@ -187,8 +186,8 @@ type DisconnectEvent struct {
 	At     time.Time
 }
 
-// Handler is what a front calls. An error means that the event was not
-// handled: a queueing front delivers it again, our own server closes the
+// Handler handles the events of a front. An error means that the event was not
+// handled: a front with a queue delivers it again, our own server closes the
 // connection with [CloseInternal].
 type Handler interface {
 	Connect(ctx context.Context, e ConnectEvent) (ConnectResult, error)

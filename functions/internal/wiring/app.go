@@ -67,8 +67,8 @@ func (a *App) newCore(t table.Table) (*core, error) {
 		return nil, err
 	}
 	front := apigw.NewFront(apigw.FrontOptions{
-		Client: a.backend.Connections, Allowed: apigw.Allow(a.cfg.CallbackURL),
-		Fronts: a.cfg.Fronts, Remote: a.frontClients(),
+		NewClient: a.backend.Connections, Allowed: apigw.AllowEndpoints(a.cfg.CallbackURL),
+		Fronts: a.cfg.Fronts, NewRemote: a.frontClients(),
 	})
 	r := relay.New(relay.Options{
 		Table: t, Queue: a.queue, Front: front, Pusher: pusher, Log: a.backend.Log,

@@ -73,7 +73,7 @@ func TestAdaptersArePatient(t *testing.T) {
 	}
 	ctx := t.Context()
 	queues := func(context.Context) (sqs.API, error) { return awssqs.NewFromConfig(cfg), nil }
-	front := apigw.NewFront(apigw.FrontOptions{Client: func(context.Context, string) (apigw.API, error) {
+	front := apigw.NewFront(apigw.FrontOptions{NewClient: func(context.Context, string) (apigw.API, error) {
 		return apigatewaymanagementapi.NewFromConfig(cfg, func(o *apigatewaymanagementapi.Options) {
 			o.BaseEndpoint = aws.String("https://api.example/prod")
 		}), nil

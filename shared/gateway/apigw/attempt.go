@@ -8,7 +8,7 @@ import (
 )
 
 // hanging is how many attempts that hang fit into the time of an action.
-const hanging = 2
+const triesInTime = 2
 
 // noAnswerError is an attempt that took too long. It is not the end of the context of
 // the caller, and must not look like that.
@@ -19,7 +19,7 @@ func (e *noAnswerError) Error() string { return fmt.Sprintf("no answer within %v
 // attempt bounds one attempt: one that hangs must take neither the time of the next
 // nor all the time of the function, after which Lambda kills it.
 func (f *Front) attempt(ctx context.Context, do func(context.Context) error) error {
-	limit := f.o.RetryFor / hanging
+	limit := f.o.RetryFor / triesInTime
 	try, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := do(try)

@@ -67,7 +67,7 @@ func newRig(t *testing.T, h gateway.Handler, integration bool) *rig {
 	t.Cleanup(r.jobs.Wait)
 	client := r.emulator.Client()
 	r.front = apigw.NewFront(apigw.FrontOptions{
-		Client: func(_ context.Context, endpoint string) (apigw.API, error) { return newClient(client, endpoint), nil },
+		NewClient: func(_ context.Context, endpoint string) (apigw.API, error) { return newClient(client, endpoint), nil },
 	})
 	r.Adapter = apigw.New(apigw.Options{
 		Handler: h, Front: r.front, Queue: r, OriginHeader: "x-origin-secret",

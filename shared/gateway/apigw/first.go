@@ -20,7 +20,7 @@ const JobFirst = "apigw.first"
 
 const (
 	// young is how long a connection may take to open.
-	young = 15 * time.Second
+	openWithin = 15 * time.Second
 	// A run of the job tries so often, with pauses that double from this one; then
 	// it leaves the rest to the queue, so as not to hold up others for long. Most
 	// often $connect returns within milliseconds.
@@ -81,7 +81,7 @@ func (a *Adapter) first(ctx context.Context, j queue.Job) error {
 		}
 	}
 	for _, m := range b.Messages {
-		gone, err := a.say(ctx, b.Conn, time.UnixMilli(b.At), gateway.Message{Data: m.Data, Text: m.Text})
+		gone, err := a.postOnOpen(ctx, b.Conn, time.UnixMilli(b.At), gateway.Message{Data: m.Data, Text: m.Text})
 		if err != nil || gone {
 			return err
 		}
@@ -91,14 +91,14 @@ func (a *Adapter) first(ctx context.Context, j queue.Job) error {
 
 // say posts one message to a connection that may not be open yet. It reports true
 // if there is nobody any more to hear it.
-func (a *Adapter) say(ctx context.Context, c gateway.Conn, at time.Time, m gateway.Message) (gone bool, _ error) {
+func (a *Adapter) postOnOpen(ctx context.Context, c gateway.Conn, at time.Time, m gateway.Message) (gone bool, _ error) {
 	pause := firstTryPause
 	for try := 1; ; try++ {
 		_, err := a.o.Front.Post(ctx, c, m)
 		if !errors.Is(err, gateway.ErrGone) {
 			return false, err
 		}
-		if a.o.Now().Sub(at) > young {
+		if a.o.Now().Sub(at) > openWithin {
 			return true, nil
 		}
 		if try == firstTries {

@@ -33,14 +33,14 @@ var _ API = (*api.Client)(nil)
 type FrontOptions struct {
 	// Client makes the client for a callback address. It is called when the
 	// address is first needed.
-	Client func(ctx context.Context, endpoint string) (API, error)
+	NewClient func(ctx context.Context, endpoint string) (API, error)
 	// Allowed reports whether an address may be called at all; see Allow. A
 	// connection with another one is gone. Nil allows every address.
 	Allowed func(endpoint string) bool
 	// Fronts are the callback addresses of our own fronts; see CheckFront. Own makes
 	// the client for one of them, when it is first needed.
 	Fronts []string
-	Remote func(ctx context.Context, address string) (RemoteFront, error)
+	NewRemote func(ctx context.Context, address string) (RemoteFront, error)
 	// RetryFor is how long an action goes on trying while API Gateway is
 	// throttling, failing, or says that the peer reads too slowly. It is short,
 	// because the sender of the frame waits for it, and ends with the context. One
@@ -158,7 +158,7 @@ func (f *Front) Gone(gateway.Conn) bool { return false }
 // it had failed would be posted again.
 func withoutRetries(o *api.Options) {
 	o.Retryer = aws.NopRetryer{}
-	o.HTTPClient = awsclient.Patient(o.HTTPClient)
+	o.HTTPClient = awsclient.WithoutWriteTo(o.HTTPClient)
 }
 
 // call does one action, again and again while there is hope.
@@ -206,7 +206,7 @@ func (f *Front) client(ctx context.Context, endpoint string) (API, error) {
 	if a, ok := f.clients[endpoint]; ok {
 		return a, nil
 	}
-	a, err := f.o.Client(ctx, endpoint)
+	a, err := f.o.NewClient(ctx, endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("failed to make a client: %w", err)
 	}

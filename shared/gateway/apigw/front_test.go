@@ -76,7 +76,7 @@ func coded(status int, code string) error {
 func frontOver(s *script, asked *[]string) *apigw.Front {
 	return apigw.NewFront(apigw.FrontOptions{
 		Random: func() float64 { return 0.5 },
-		Client: func(_ context.Context, endpoint string) (apigw.API, error) {
+		NewClient: func(_ context.Context, endpoint string) (apigw.API, error) {
 			if asked != nil {
 				*asked = append(*asked, endpoint)
 			}
@@ -247,7 +247,7 @@ func TestOneClientForEachAddress(t *testing.T) {
 	if !slices.Equal(asked, []string{"https://host0.example/prod", "https://host1.example/prod"}) {
 		t.Errorf("clients for %q", asked)
 	}
-	broken := apigw.NewFront(apigw.FrontOptions{Client: func(context.Context, string) (apigw.API, error) {
+	broken := apigw.NewFront(apigw.FrontOptions{NewClient: func(context.Context, string) (apigw.API, error) {
 		return nil, errors.New("no credentials")
 	}})
 	if _, err := broken.Stat(t.Context(), someConn); err == nil || errors.Is(err, gateway.ErrGone) {

@@ -42,13 +42,13 @@ func CheckFront(address string) error {
 	if err != nil {
 		return errors.New("callback address is not a URL")
 	}
-	if u.Scheme != "https" && !nearby(u.Hostname()) {
+	if u.Scheme != "https" && !isPrivateHost(u.Hostname()) {
 		return errors.New("callback address is not https, and its host is not a private address, localhost or a name below .internal")
 	}
 	return nil
 }
 
-func nearby(host string) bool {
+func isPrivateHost(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	if err != nil {
 		return host == "localhost" || strings.HasSuffix(host, ".internal")
@@ -79,7 +79,7 @@ func splitRemote(c gateway.Conn) (id, address string, ok bool) {
 
 // executeAPI reports whether an address is one of API Gateway itself: the only ones
 // that events can name, if no custom domain is in front of it.
-func executeAPI(endpoint string) bool {
+func isExecuteAPI(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "https" || u.Port() != "" {
 		return false
@@ -91,9 +91,9 @@ func executeAPI(endpoint string) bool {
 
 // Allow makes FrontOptions.Allowed: calls go to callbackURL, or if that is empty, to
 // any API of API Gateway, and to no other address.
-func Allow(callbackURL string) func(endpoint string) bool {
+func AllowEndpoints(callbackURL string) func(endpoint string) bool {
 	if callbackURL == "" {
-		return executeAPI
+		return isExecuteAPI
 	}
 	return func(endpoint string) bool { return endpoint == callbackURL }
 }
@@ -105,7 +105,7 @@ func (f *Front) remoteFront(ctx context.Context, c gateway.Conn) (front RemoteFr
 		return nil, "", nil
 	}
 	id, address, ok := splitRemote(c)
-	if !ok || f.o.Remote == nil || !slices.Contains(f.o.Fronts, address) {
+	if !ok || f.o.NewRemote == nil || !slices.Contains(f.o.Fronts, address) {
 		return nil, "", gateway.ErrGone
 	}
 	f.mu.Lock()
@@ -113,7 +113,7 @@ func (f *Front) remoteFront(ctx context.Context, c gateway.Conn) (front RemoteFr
 	if front := f.remotes[address]; front != nil {
 		return front, id, nil
 	}
-	front, err = f.o.Remote(ctx, address)
+	front, err = f.o.NewRemote(ctx, address)
 	if err != nil {
 		return nil, "", fmt.Errorf("failed to make a client: %w", err)
 	}

@@ -60,10 +60,10 @@ func (f *ownFront) Stat(ctx context.Context, _ string) (gateway.Stat, error) {
 // withOwn is a front of the functions that knows one front of our own, and API Gateway.
 func withOwn(own *ownFront, other apigw.API) *apigw.Front {
 	return apigw.NewFront(apigw.FrontOptions{
-		Client:  func(context.Context, string) (apigw.API, error) { return other, nil },
-		Allowed: apigw.Allow(""),
+		NewClient:  func(context.Context, string) (apigw.API, error) { return other, nil },
+		Allowed: apigw.AllowEndpoints(""),
 		Fronts:  []string{ours},
-		Remote:  func(context.Context, string) (apigw.RemoteFront, error) { return own, nil },
+		NewRemote:  func(context.Context, string) (apigw.RemoteFront, error) { return own, nil },
 		Random:  func() float64 { return 0 },
 	})
 }
@@ -142,11 +142,11 @@ func TestAllow(t *testing.T) {
 		"https://relay.example.org/prod":                            false,
 		"https://execute-api.eu-central-1.amazonaws.com/prod":       false,
 	} {
-		if got := apigw.Allow("")(endpoint); got != want {
+		if got := apigw.AllowEndpoints("")(endpoint); got != want {
 			t.Errorf("%s: %v", endpoint, got)
 		}
 	}
-	only := apigw.Allow("https://relay.example.org/prod")
+	only := apigw.AllowEndpoints("https://relay.example.org/prod")
 	if !only("https://relay.example.org/prod") || only("https://k3v9.execute-api.eu-central-1.amazonaws.com/prod") {
 		t.Error("an address that is set is not the only one")
 	}
@@ -255,7 +255,7 @@ func TestOwnFrontAndTheCallersTime(t *testing.T) {
 // An answer of API Gateway that does not come is tried again as well.
 func TestAPIGatewayThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, begin := &hanging{}, time.Now()
+		h, begin := &triesInTime{}, time.Now()
 		c := gateway.Conn("abc=@https://k3v9.execute-api.eu-central-1.amazonaws.com/prod")
 		_, err := withOwn(nil, h).Post(context.Background(), c, gateway.Message{Text: true, Data: []byte("x")})
 		if err == nil || errors.Is(err, context.DeadlineExceeded) || h.calls != 2 || time.Since(begin) > 3200*time.Millisecond {
@@ -264,12 +264,12 @@ func TestAPIGatewayThatHangs(t *testing.T) {
 	})
 }
 
-type hanging struct {
+type triesInTime struct {
 	apigw.API
 	calls int
 }
 
-func (h *hanging) PostToConnection(ctx context.Context, _ *api.PostToConnectionInput, _ ...func(*api.Options)) (*api.PostToConnectionOutput, error) {
+func (h *triesInTime) PostToConnection(ctx context.Context, _ *api.PostToConnectionInput, _ ...func(*api.Options)) (*api.PostToConnectionOutput, error) {
 	h.calls++
 	<-ctx.Done()
 	return nil, ctx.Err()

@@ -26,20 +26,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	from := s.originOf(r)
 	switch {
 	case !from.secure:
-		s.o.Observer.Refused(refuseTLS.status)
-		refuse(w, refuseTLS)
+		s.refuse(w, refuseTLS)
 	case wantsUpgrade(r):
 		s.upgrade(w, r, from)
 	case r.Method == http.MethodGet && s.o.IsWebSocketPath(pathOf(r)):
-		s.o.Observer.Refused(refusePlain.status)
-		refuse(w, refusePlain)
+		s.refuse(w, refusePlain)
 	default:
 		s.serveHTTP(w, r, from)
 	}
 }
 
-// pathOf is the path of a request, in which an escaped slash is none: it stays escaped,
-// and so belongs to no path that anybody serves.
+// pathOf is the path of a request. A path with an escaped slash stays escaped, so that
+// it matches no path that is served.
 func pathOf(r *http.Request) string {
 	if strings.Contains(strings.ToUpper(r.URL.RawPath), "%2F") {
 		return r.URL.EscapedPath()
@@ -60,8 +58,8 @@ func (s *Server) serveReady(w http.ResponseWriter, r *http.Request) {
 	writeText(w, http.StatusOK, "ok")
 }
 
-// serveHTTP calls the plain HTTP handler. net/http would print what it panicked
-// with; we do not.
+// serveHTTP calls the plain HTTP handler. It recovers panics because net/http would
+// log their values.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request, from origin) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -82,36 +80,28 @@ func writeText(w http.ResponseWriter, status int, text string) {
 	_, _ = w.Write([]byte(text)) // a peer that is gone needs no answer
 }
 
-// upgrade asks the handler and opens the connection. The id is registered
-// before Connect, so that it is known as "not yet" and not as "gone"; it takes
-// posts from the moment in which Connect has returned.
+// upgrade asks the handler and opens the connection. It registers the id before
+// Connect, so that Gone does not report a connection that is not open yet. The
+// connection takes posts as soon as Connect has returned.
 func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, from origin) {
-	no := func(why refusal) {
-		s.o.Observer.Refused(why.status)
-		refuse(w, why)
-	}
-	key, err := handshakeKey(r)
-	if err != nil {
-		if errors.Is(err, errVersion) {
-			no(refuseVersion)
-		} else {
-			no(refuseHandshake)
-		}
+	key, why := handshakeKey(r)
+	if key == "" {
+		s.refuse(w, why)
 		return
 	}
 	switch s.gate.enter() {
 	case full:
-		no(refuseFull)
+		s.refuse(w, refuseFull)
 		return
 	case shut:
-		no(refuseShutdown)
+		s.refuse(w, refuseShutdown)
 		return
 	}
 	c := newConn(s, s.o.NewConn())
 	if !s.conns.add(c) {
 		s.gate.leave()
 		s.o.Logger.Error("connection id is not unique", "conn", string(c.id))
-		no(refuseInternal)
+		s.refuse(w, refuseInternal)
 		return
 	}
 	res, err := s.connect(r.Context(), gateway.ConnectEvent{
@@ -122,7 +112,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, from origin) {
 		s.gate.leave()
 		if err != nil {
 			s.failed("connect", c, err)
-			no(refuseInternal)
+			s.refuse(w, refuseInternal)
 			return
 		}
 		s.o.Observer.Refused(refuseResult(w, res))
@@ -136,7 +126,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, from origin) {
 		c.finish(false)
 		return
 	}
-	early, _ := rw.Reader.Peek(rw.Reader.Buffered()) // what is buffered can be peeked
+	early, _ := rw.Reader.Peek(rw.Reader.Buffered()) // never fails for buffered bytes
 	c.start(nc, early)
 }
 
@@ -145,31 +135,26 @@ func wantsUpgrade(r *http.Request) bool {
 	return r.Method == http.MethodGet && hasToken(r.Header, "Connection", "upgrade") && hasToken(r.Header, "Upgrade", "websocket")
 }
 
-var (
-	errVersion   = errors.New("not WebSocket version 13")
-	errHandshake = errors.New("malformed WebSocket handshake")
-)
-
-// handshakeKey checks an upgrade request (RFC 6455 section 4.2.1) and returns
-// its key.
-func handshakeKey(r *http.Request) (string, error) {
+// handshakeKey checks an upgrade request (RFC 6455 section 4.2.1) and returns its
+// key, or "" and the refusal.
+func handshakeKey(r *http.Request) (string, refusal) {
 	if !r.ProtoAtLeast(1, 1) || r.ProtoMajor != 1 || r.ContentLength != 0 || len(r.TransferEncoding) > 0 {
-		return "", errHandshake
+		return "", refuseHandshake
 	}
 	if v := r.Header.Values("Sec-WebSocket-Version"); len(v) != 1 || v[0] != "13" {
-		return "", errVersion
+		return "", refuseVersion
 	}
 	keys := r.Header.Values("Sec-WebSocket-Key")
 	if len(keys) != 1 {
-		return "", errHandshake
+		return "", refuseHandshake
 	}
 	if raw, err := base64.StdEncoding.DecodeString(keys[0]); err != nil || len(raw) != 16 {
-		return "", errHandshake
+		return "", refuseHandshake
 	}
-	return keys[0], nil
+	return keys[0], refusal{}
 }
 
-// hasToken looks for one of the comma separated words of a header.
+// hasToken reports whether a comma separated header has a token, in any case.
 func hasToken(h http.Header, name, token string) bool {
 	for _, v := range h.Values(name) {
 		for _, t := range strings.Split(v, ",") {

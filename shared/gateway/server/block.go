@@ -15,8 +15,8 @@ const (
 
 var blocks [maxClass + 1]sync.Pool
 
-// block is a pooled buffer. The pointer travels with the bytes, so that giving
-// it back allocates nothing.
+// block is a pooled buffer. It is passed by pointer, so that giving it back allocates
+// nothing.
 type block struct {
 	b []byte
 }
@@ -46,8 +46,8 @@ func (b *block) release() {
 	blocks[class].Put(b)
 }
 
-// withRoom returns a block with the bytes of b and room for n more; b may be nil
-// and must not be used any more.
+// withRoom returns a block with the bytes of b and room for n more. b may be nil and
+// must not be used afterwards.
 func (b *block) withRoom(n int) *block {
 	if b == nil {
 		return takeBlock(n)

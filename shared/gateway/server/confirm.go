@@ -13,20 +13,20 @@ import (
 // answers a ping would otherwise make them grow for ever.
 const maxMarks = 64 << 10
 
-// pingBytes is how much may be queued behind one ping before the next: a slow
-// reader of a long queue confirms as it goes, and its pongs are a sign of life.
-// longQueue is when that is done although nothing in the queue is marked.
-// maxUnanswered bounds the pings that a queue may hold.
+// pingBytes is how many bytes may be queued behind one ping before the next: a slow
+// reader of a long queue confirms as it goes, and its pongs show that it is alive.
+// From longQueue on the server pings even if nothing in the queue is marked.
+// maxUnanswered bounds the pings in a queue.
 const (
 	pingBytes     = 64 << 10
 	longQueue     = 256 << 10
 	maxUnanswered = 128
 )
 
-// marks are the messages that ask to be confirmed. Guarded by conn.mu.
+// marks are the marks of messages that are not confirmed yet. Guarded by conn.mu.
 type marks struct {
-	unpinged   []uint64 // queued, no ping follows them yet
-	unanswered []ping   // more than one only within a long queue, and before a close frame
+	unpinged   []uint64 // of queued messages that no ping follows yet
+	unanswered []ping   // more than one only in a long queue, and before a close frame
 	bytes      int      // of messages queued since the last ping
 	asked      int      // marks in unanswered
 	seq        uint64   // of the last ping
@@ -43,9 +43,8 @@ func (m *marks) waiting() bool { return len(m.unpinged) > 0 }
 
 func (m *marks) full() bool { return len(m.unpinged)+m.asked >= maxMarks }
 
-// pingDueLocked reports whether marked messages are to be followed by a ping:
-// one unanswered ping is enough at a time, the next one asks for all that came
-// meanwhile.
+// pingDueLocked reports whether marked messages need a ping. One unanswered ping at
+// a time is enough: the next one covers all messages that came meanwhile.
 func (c *conn) pingDueLocked() bool {
 	return c.marks.waiting() && len(c.marks.unanswered) == 0 && c.state() == stateOpen
 }
@@ -65,8 +64,8 @@ func (c *conn) pingLocked() {
 	c.lastPing = m.seq
 }
 
-// pong confirms what was sent before the ping that it answers. A pong that
-// answers none is only a sign of life.
+// pong confirms the messages that were sent before the ping that it answers. A pong
+// that answers no ping confirms nothing.
 func (c *conn) pong(payload []byte) {
 	confirmed := c.answered(payload)
 	if len(confirmed) == 0 {
@@ -78,8 +77,8 @@ func (c *conn) pong(payload []byte) {
 	}
 }
 
-// answered takes the marks of the ping with this payload, and of the one before
-// it, from those that wait. A peer may answer only the latest of its pings.
+// answered removes and returns the marks of the ping with this payload, and of all
+// before it: a peer may answer only the latest ping.
 func (c *conn) answered(payload []byte) []uint64 {
 	if len(payload) != 8 {
 		return nil
@@ -87,9 +86,9 @@ func (c *conn) answered(payload []byte) []uint64 {
 	seq := binary.BigEndian.Uint64(payload)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if seq != 0 && seq == c.heldPing && c.ending {
-		// It has all been read, whether or not the write goroutine has come to say that
-		// it is written. Who is confirmed may post as much again.
+	if seq != 0 && seq == c.heldPing && c.lastChunk {
+		// The peer has read all of it, even if the write goroutine has not yet noted that
+		// it is written. Free the space now: a confirmed sender may post as much again.
 		c.writtenLocked()
 	}
 	m := &c.marks
@@ -112,7 +111,7 @@ func (c *conn) answered(payload []byte) []uint64 {
 		if len(got) > 0 {
 			c.srv.o.Observer.Confirmed(len(got), c.srv.now()-p.at)
 		}
-		c.kickLocked()
+		c.startWriteLocked()
 		return got
 	}
 	return nil

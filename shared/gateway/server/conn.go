@@ -33,8 +33,8 @@ type conn struct {
 	// Times are durations since srv.base.
 	openedAt atomic.Int64
 	lastRead atomic.Int64
-	// waiting is since when the read goroutine has been waiting for the peer, 0
-	// while it is not.
+	// waiting is when the read goroutine began to wait for the peer, 0 while it does
+	// not wait.
 	waiting atomic.Int64
 
 	// owned by the read goroutine
@@ -51,16 +51,16 @@ type conn struct {
 	// guarded by mu
 	mu       sync.Mutex
 	stateVal atomic.Uint32 // written under mu, read by all
-	nc       net.Conn      // set once by start, free for all after it
+	nc       net.Conn      // set once by start, safe to read after that
 	writing  bool          // a write goroutine runs
 	peerDone bool          // the peer's close frame has come
 	out      *block        // whole frames that wait for the write goroutine
 	answer   int           // bytes of the HTTP answer at the start of out
 	queued   int           // bytes in out and held
-	held     int           // bytes in the hands of the write goroutine, until it or a pong says that they are written
-	lastPing uint64        // the ping that out ends with, 0 for none
-	heldPing uint64        // the ping that what is held ends with, 0 for none
-	ending   bool          // the last chunk of what is held is being written
+	held     int           // bytes that the write goroutine has, until it or a pong says that they are written
+	lastPing uint64        // the ping at the end of out, 0 for none
+	heldPing uint64        // the ping at the end of the held bytes, 0 for none
+	lastChunk   bool          // the last chunk of what is held is being written
 	drained  chan struct{} // closed when the write goroutine ends, if someone waits
 	cutTimer *time.Timer   // runs while closing
 	// closeWait bounds the flush before a close frame, and the wait for an answer
@@ -78,7 +78,7 @@ type cause struct {
 
 func newConn(s *Server, id gateway.Conn) *conn {
 	c := &conn{srv: s, id: id, closeWait: s.o.CloseWait}
-	c.in.rest()
+	c.in.releaseBuffer()
 	return c
 }
 
@@ -90,9 +90,8 @@ func (c *conn) setStateLocked(s connState) {
 	c.stateVal.Store(uint32(s))
 }
 
-// accept makes the connection open for posts. The HTTP answer is the first thing
-// in the queue, so that nothing can overtake it, and then come the first words
-// of the handler.
+// accept opens the connection for posts. It queues the HTTP answer first, so that
+// nothing can overtake it, then the handler's first messages.
 func (c *conn) accept(res gateway.ConnectResult, answer []byte) {
 	c.in.limit = c.srv.o.ReadLimit
 	if res.ReadLimit > 0 {
@@ -113,8 +112,8 @@ func (c *conn) accept(res gateway.ConnectResult, answer []byte) {
 	c.setStateLocked(stateOpen)
 }
 
-// start gives the connection its transport and its read goroutine. early is what
-// the peer has already sent; it is copied.
+// start gives the connection its transport and its read goroutine. It copies early,
+// the bytes that the peer has already sent.
 func (c *conn) start(nc net.Conn, early []byte) {
 	c.in.put(early)
 	c.mu.Lock()
@@ -122,23 +121,18 @@ func (c *conn) start(nc net.Conn, early []byte) {
 	if c.state() == stateDead {
 		c.abortLocked()
 	}
-	c.kickLocked()
+	c.startWriteLocked()
 	c.mu.Unlock()
 	c.srv.wheel.add(c)
 	if c.srv.gate.isShut() {
 		// The shutdown may have looked at the connections before this one was open.
 		_ = c.close(gateway.CloseGoingAway, "shutdown")
 	}
-	go c.run()
+	go func() { c.finish(c.read()) }()
 }
 
-// run is the read goroutine.
-func (c *conn) run() {
-	c.finish(c.read())
-}
-
-// close sends what is queued, then a close frame, and gives the peer some time to
-// take it and some to answer.
+// close sends what is queued, then a close frame. The peer has closeWait to read it
+// and closeWait to answer.
 func (c *conn) close(code gateway.CloseCode, reason string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,8 +143,8 @@ func (c *conn) close(code gateway.CloseCode, reason string) error {
 	return nil
 }
 
-// silentWait is how long a peer that has been silent for all the idle time may
-// take to answer the close: most likely it is not there.
+// silentWait is how long a peer that was silent for the whole idle time may take to
+// answer the close: most likely it is not there.
 const silentWait = time.Second
 
 // closeSilent closes a connection that has been idle for too long.
@@ -166,15 +160,20 @@ func (c *conn) closeSilent() {
 
 func (c *conn) closeLocked(code gateway.CloseCode, reason string) {
 	c.causeLocked(code, reason)
-	// A last ping: its pong comes before the peer's close frame, so what was
-	// received can still be told from what was not.
+	// A last ping: its pong comes before the peer's close frame and confirms what the
+	// peer received.
 	if c.marks.waiting() {
 		c.pingLocked()
 	}
+	c.sendCloseLocked(code, reason)
+}
+
+// sendCloseLocked queues the close frame; nothing may follow it.
+func (c *conn) sendCloseLocked(code gateway.CloseCode, reason string) {
 	c.appendLocked(ws.OpClose, closePayload(code, reason))
 	c.setStateLocked(stateClosing)
 	c.cutTimer = time.AfterFunc(c.closeWait, c.cut)
-	c.kickLocked()
+	c.startWriteLocked()
 }
 
 // peerClosed takes the peer's close frame and answers it if it is the first.
@@ -186,22 +185,19 @@ func (c *conn) peerClosed(code gateway.CloseCode, reason string) {
 		return
 	}
 	c.causeLocked(code, reason)
-	c.appendLocked(ws.OpClose, closePayload(code, ""))
-	c.setStateLocked(stateClosing)
-	c.cutTimer = time.AfterFunc(c.closeWait, c.cut)
-	c.kickLocked()
+	c.sendCloseLocked(code, "")
 }
 
-// slowLocked closes a connection whose peer does not read. What waits is
-// dropped; the close frame has a small chance behind what is being written.
-func (c *conn) slowLocked() {
+// closeSlowLocked closes a connection whose peer does not read. It drops the queue,
+// so the close frame follows what is being written now.
+func (c *conn) closeSlowLocked() {
 	c.srv.o.Observer.SlowReader()
-	c.dropLocked(c.answer) // without that a close frame is noise
+	c.dropLocked(c.answer) // without the HTTP answer a close frame would be noise
 	c.marks.unpinged = nil
 	c.closeLocked(gateway.CloseSlowReader, "slow reader")
 }
 
-// fail cuts the connection without a word.
+// fail cuts the connection without a close frame.
 func (c *conn) fail(code gateway.CloseCode, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,7 +225,8 @@ func (c *conn) causeLocked(code gateway.CloseCode, reason string) {
 	}
 }
 
-// abortLocked closes the transport at once: no TLS farewell, which could block.
+// abortLocked closes the transport at once, without a TLS close_notify, which could
+// block.
 func (c *conn) abortLocked() {
 	if c.nc != nil {
 		_ = rawConn(c.nc).Close()
@@ -245,11 +242,11 @@ func rawConn(nc net.Conn) net.Conn {
 }
 
 // finish ends the connection: transport, write goroutine, registration, and last
-// the handler's Disconnect. polite is true when both sides have said goodbye, so
-// that TLS may do so as well.
-func (c *conn) finish(polite bool) {
+// the handler's Disconnect. closed is true when both sides have sent a close frame,
+// so that TLS may close in an orderly way as well.
+func (c *conn) finish(closed bool) {
 	c.mu.Lock()
-	if polite && c.state() != stateDead && !c.writing {
+	if closed && c.state() != stateDead && !c.writing {
 		nc := c.nc
 		c.mu.Unlock()
 		_ = nc.Close() // bounded by crypto/tls, and by the cut timer
@@ -268,7 +265,7 @@ func (c *conn) finish(polite bool) {
 	if err := c.srv.disconnect(gateway.DisconnectEvent{Conn: c.id, Code: why.code, Reason: why.reason, At: time.Now()}); err != nil {
 		c.srv.failed("disconnect", c, err)
 	}
-	// Only now: a connection that is known may still have its Disconnect to come.
+	// Last, because Gone promises that no Disconnect is still to come.
 	c.srv.conns.remove(c)
 	c.srv.o.Observer.Closed(why.code)
 	c.srv.gate.leave()

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// crypto/tls writes each record by itself, and its first records on a
-// connection are small. corkConn sits below it and collects the records of one
-// batch, so that they leave in one write.
+// corkConn is the transport below TLS. crypto/tls writes each record separately, and
+// the first records of a connection are small. corkConn collects the records of one
+// batch and writes them together.
 type corkConn struct {
 	net.Conn
 	turn turn // until the first write
@@ -72,7 +72,7 @@ func (k *corkConn) flush() error {
 	return err
 }
 
-// drop forgets what was collected; the connection is of no use after it.
+// drop discards what was collected. The connection cannot be used afterwards.
 func (k *corkConn) drop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

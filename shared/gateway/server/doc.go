@@ -8,33 +8,32 @@
 //     after another on the connection's own goroutine; connections run in
 //     parallel. Disconnect comes exactly once for every accepted connection,
 //     when everything else of it has returned.
-//   - Nobody waits for a slow reader: Post copies and returns. What is buffered
-//     for one connection is bounded in bytes; one message more closes that
-//     connection, never the sender.
+//   - No sender waits for a slow reader: Post copies and returns. The buffer of a
+//     connection is bounded in bytes. A message over that bound closes the slow
+//     reader's connection, never the sender's.
 //   - A message with a mark is confirmed only by the pong to a ping that was
 //     sent after it.
-//   - A message over the read limit is refused by what its header announces,
-//     before any of it is buffered.
+//   - A message over the read limit is refused by the length in its header, before
+//     any of it is buffered.
 //   - A client that speaks without TLS is refused before its request reaches a
 //     handler, and so is one whose trusted proxy does not say that the client
 //     came over TLS.
-//   - Bad input ends the connection it came from with the code that RFC 6455
-//     asks for. A handler that panics ends its connection with 1011; the panic's
-//     value is never logged, as it may hold what a peer has sent.
+//   - Bad input closes the connection it came from with the code that RFC 6455
+//     requires. A handler that panics closes its connection with 1011. The value of
+//     the panic is never logged, as it may hold bytes of a peer.
 //
 // # What an idle connection costs
 //
-// One goroutine that waits in a read of a few bytes inside the connection's own
-// struct, that struct, and its place in two maps; for TLS also what crypto/tls
-// keeps. No other goroutine, no timer, no buffer, nothing of net/http. A buffer
-// is taken from a pool when the peer speaks and given back when all of it is
-// handled; a write goroutine exists while there is something to write; one
-// goroutine for all connections pings and finds the silent ones.
+// One goroutine that waits to read a few bytes into the connection's own struct,
+// that struct, and its entries in two maps; with TLS also the state of crypto/tls.
+// There is no other goroutine, no timer, no buffer and nothing of net/http. The
+// server takes a buffer from a pool when the peer sends and gives it back when
+// all of it is handled. A write goroutine exists while there is something to
+// write. One goroutine pings all connections and closes the silent ones.
 //
 // # Shape
 //
-// accept.go decides on requests, proxy.go on who the client is and whether it
-// came over TLS. conn.go holds the life of a connection, read.go and frame.go
-// what comes in, write.go and cork.go what goes out, confirm.go the marks,
-// keepalive.go the pings, shutdown.go the end.
+// accept.go decides on requests, proxy.go on the client's address and whether it
+// came over TLS. conn.go opens and closes a connection, read.go and frame.go read,
+// write.go and cork.go write, confirm.go keeps the marks, keepalive.go pings.
 package server

@@ -14,8 +14,8 @@ import (
 // maxControl is the longest payload of a control frame.
 const maxControl = ws.MaxControlFramePayloadSize
 
-// protocolError says that the peer broke the protocol, and with which code the
-// connection is to be closed for it.
+// protocolError is a violation of the protocol by the peer, and the code with which
+// the server closes the connection for it.
 type protocolError struct {
 	code   gateway.CloseCode
 	reason string
@@ -74,8 +74,8 @@ func parseHeader(b []byte) (h ws.Header, n int, ok bool) {
 	return h, n, true
 }
 
-// checkHeader holds a client's header against RFC 6455; no extension is ever
-// negotiated. A length in more bytes than it needs is let through.
+// checkHeader checks a client's header against RFC 6455; no extension is ever
+// negotiated. It accepts a length in more bytes than necessary.
 func checkHeader(h ws.Header, fragmented bool) error {
 	if h.Length < 0 {
 		return errLength
@@ -108,8 +108,8 @@ func parseClose(b []byte) (gateway.CloseCode, string, error) {
 	return code, string(b[2:]), nil
 }
 
-// sendable reports whether a code may stand in a close frame: what RFC 6455 and
-// the IANA registry define, and the ranges for libraries and applications.
+// sendable reports whether a close frame may carry a code: those of RFC 6455 and the
+// IANA registry, and the ranges for libraries and applications.
 func sendable(code gateway.CloseCode) bool {
 	switch {
 	case code >= 3000 && code <= 4999:
@@ -151,8 +151,8 @@ func closePayload(code gateway.CloseCode, reason string) []byte {
 	if len(reason) > room {
 		reason = reason[:room]
 	}
-	// Cutting may have split a character, and a reason from elsewhere may be
-	// anything; a peer would have to fail on it.
+	// The cut may have split a character, and the reason may have been invalid before;
+	// a peer would have to fail on invalid UTF-8.
 	for !utf8.ValidString(reason) {
 		reason = reason[:len(reason)-1]
 	}

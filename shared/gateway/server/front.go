@@ -7,8 +7,8 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// Post implements [gateway.Front]. It never waits, so ctx is not looked at. It
-// answers gateway.ErrTooLarge for a message over Options.MaxBuffered.
+// Post implements [gateway.Front]. It never waits, so it ignores ctx. It answers
+// gateway.ErrTooLarge for a message over Options.MaxBuffered.
 func (s *Server) Post(_ context.Context, id gateway.Conn, m gateway.Message) (gateway.Outcome, error) {
 	c := s.conns.get(id)
 	if c == nil {
@@ -17,8 +17,8 @@ func (s *Server) Post(_ context.Context, id gateway.Conn, m gateway.Message) (ga
 	return c.post(m)
 }
 
-// Close implements [gateway.Front]. A code that must not be sent (1005, 1006, or
-// one that RFC 6455 does not know) becomes a close frame without a code.
+// Close implements [gateway.Front]. For a code that must not be sent (1005, 1006, or
+// one that RFC 6455 does not define) it sends a close frame without a code.
 func (s *Server) Close(_ context.Context, id gateway.Conn, code gateway.CloseCode, reason string) error {
 	c := s.conns.get(id)
 	if c == nil {

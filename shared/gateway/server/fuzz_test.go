@@ -126,7 +126,7 @@ func FuzzFrames(f *testing.F) {
 		nc := &script{says: says[early:], step: int(step) + 1}
 		c.start(nc, says[:early])
 		<-h.disconnected
-		empty, _ := s.gate.close()
+		empty := s.gate.close()
 		<-empty // nothing of the connection runs any more
 		if len(h.disconnected) != 0 {
 			t.Error("disconnected twice")

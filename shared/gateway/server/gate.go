@@ -2,8 +2,8 @@ package server
 
 import "sync"
 
-// gate counts the connections from before their Connect until after their
-// Disconnect, and lets no more in than it may.
+// gate counts the connections from before their Connect until after their Disconnect,
+// and refuses those over the limit.
 type gate struct {
 	max int // 0 is no cap
 
@@ -13,7 +13,7 @@ type gate struct {
 	empty chan struct{} // closed when shut and empty
 }
 
-// entry is what the gate says to a newcomer.
+// entry is the answer to a new connection.
 type entry int
 
 const (
@@ -48,19 +48,15 @@ func (g *gate) leave() {
 	}
 }
 
-// close lets nobody in any more. The channel is closed when everybody has left;
-// first is true for the call that did it.
-func (g *gate) close() (empty <-chan struct{}, first bool) {
+// close refuses all new connections. empty is closed when the last one has left.
+func (g *gate) close() (empty <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.shut {
-		return g.empty, false
-	}
-	g.shut = true
-	if g.n == 0 {
+	if !g.shut && g.n == 0 {
 		close(g.empty)
 	}
-	return g.empty, true
+	g.shut = true
+	return g.empty
 }
 
 func (g *gate) isShut() bool {

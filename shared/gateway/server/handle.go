@@ -44,14 +44,14 @@ func (s *Server) recovered(event string, id gateway.Conn, err *error) {
 	}
 }
 
-// failed notes an event whose handler has failed.
+// failed counts and logs an event whose handler failed.
 func (s *Server) failed(event string, c *conn, err error) {
 	s.o.Observer.Failed(event)
 	s.o.Logger.Warn("failed to handle an event", "event", event, "conn", string(c.id), "error", err)
 }
 
-// logPanic logs the place. The value may be anything that a peer has sent, so
-// only its type is named, and its text only where the runtime made it.
+// logPanic logs the stack. The value may hold bytes of a peer, so logPanic logs only
+// its type, or its text if it is an error of the Go runtime.
 func (s *Server) logPanic(event string, id gateway.Conn, v any) {
 	s.o.Observer.Panicked()
 	what := fmt.Sprintf("%T", v)

@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// handshakes lets only a few TLS handshakes compute at a time. They are the dearest
-// thing that a stranger can ask for. Side by side, a thousand of them would all
-// end a thousand times as late, and beyond the handshake timeout none at all
-// would; one after another the first ones get through, whatever comes.
+// handshakes limits how many TLS handshakes compute at a time. A handshake is the
+// most expensive request that an unauthenticated client can make. A thousand in
+// parallel would each take a thousand times as long, and none would end within the
+// handshake timeout. With a limit the first ones succeed under any load.
 //
-// A turn begins when the ClientHello has been read, so that a silent peer holds
-// none, and ends with the first write, which is the server's answer, or when it
-// has lasted as long as others wait: a certificate that has to be fetched first
-// is no work for the processor.
+// A turn begins when the ClientHello is read, so that a silent peer holds none. It
+// ends with the first write, which is the server's answer, or after maxWait: a
+// handshake that waits for a certificate to be fetched uses no CPU.
 type handshakes struct {
 	turns chan struct{}
-	// patience is how long one waits for its turn. Nobody waits much longer at
-	// the other end, and work for who has gone is lost.
-	patience time.Duration
+	// maxWait is how long a handshake waits for its turn. Clients do not wait much
+	// longer, and a handshake for a client that has gone is wasted.
+	maxWait time.Duration
 }
 
 var errBusy = errors.New("too many TLS handshakes at once")
 
 func newHandshakes(timeout time.Duration) *handshakes {
-	return &handshakes{turns: make(chan struct{}, 2*runtime.GOMAXPROCS(0)), patience: timeout / 2}
+	return &handshakes{turns: make(chan struct{}, 2*runtime.GOMAXPROCS(0)), maxWait: timeout / 2}
 }
 
-// limit puts the turns into a TLS configuration of a listener of [corkListener].
+// limit makes a TLS configuration wait for turns. The listener must be a
+// [corkListener].
 func (h *handshakes) limit(c *tls.Config) {
 	next := c.GetConfigForClient
 	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		if k, ok := hello.Conn.(*corkConn); ok && !forAuthority(hello) {
+		if k, ok := hello.Conn.(*corkConn); ok && !isACMEChallenge(hello) {
 			if err := h.begin(k); err != nil {
 				return nil, err
 			}
@@ -46,9 +46,10 @@ func (h *handshakes) limit(c *tls.Config) {
 	}
 }
 
-// forAuthority recognises the check of a certificate authority (RFC 8737), on
-// which others may be waiting who have a turn. It leads to no connection.
-func forAuthority(hello *tls.ClientHelloInfo) bool {
+// isACMEChallenge recognises the TLS-ALPN-01 challenge of a certificate authority
+// (RFC 8737). It needs no turn: handshakes that hold a turn may be waiting for its
+// result, and it leads to no connection.
+func isACMEChallenge(hello *tls.ClientHelloInfo) bool {
 	return len(hello.SupportedProtos) == 1 && hello.SupportedProtos[0] == "acme-tls/1"
 }
 
@@ -57,7 +58,7 @@ func (h *handshakes) begin(k *corkConn) error {
 	select {
 	case h.turns <- struct{}{}:
 	default:
-		wait := time.NewTimer(h.patience)
+		wait := time.NewTimer(h.maxWait)
 		defer wait.Stop()
 		select {
 		case h.turns <- struct{}{}:
@@ -66,15 +67,15 @@ func (h *handshakes) begin(k *corkConn) error {
 		}
 	}
 	k.turn.begin(func() { <-h.turns })
-	k.turn.endAfter(h.patience)
+	k.turn.endAfter(h.maxWait)
 	return nil
 }
 
-// turn is what a connection holds during its handshake.
+// turn is the turn of one connection's handshake.
 type turn struct {
 	mu    sync.Mutex
-	give  func() // nil: it holds none
-	over  bool   // it gets none any more
+	give  func() // gives the turn back; nil if the connection holds none
+	over  bool   // the connection has written or closed: it gets no turn
 	timer *time.Timer
 }
 
@@ -88,7 +89,7 @@ func (t *turn) begin(give func()) {
 	t.give = give
 }
 
-// end gives the turn back. It is cheap when there is none.
+// end gives the turn back, if the connection holds one.
 func (t *turn) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

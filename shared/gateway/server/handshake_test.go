@@ -55,7 +55,7 @@ func wantWaiting(t *testing.T, who string, done chan error) {
 
 func TestHandshakesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &handshakes{turns: make(chan struct{}, 2), patience: 5 * time.Second}
+		h := &handshakes{turns: make(chan struct{}, 2), maxWait: 5 * time.Second}
 		conns, errs := takeTurns(t, h, 5)
 		wantTurn(t, "the first", errs[0], nil)
 		wantTurn(t, "the second", errs[1], nil)
@@ -68,18 +68,18 @@ func TestHandshakesTakeTurns(t *testing.T) {
 		_ = conns[1].Close() // without an answer
 		wantTurn(t, "the fourth", errs[3], nil)
 		wantWaiting(t, "the fifth", errs[4])
-		time.Sleep(h.patience - 1)
+		time.Sleep(h.maxWait - 1)
 		wantWaiting(t, "the fifth", errs[4])
 		time.Sleep(1)
 		synctest.Wait()
-		// At this moment those who have had their turn for as long lose it.
+		// At this moment the turns that have lasted as long end.
 		select {
 		case err := <-errs[4]:
 			if err != nil && err != errBusy {
 				t.Error(err)
 			}
 		default:
-			t.Error("the fifth waits beyond its patience")
+			t.Error("the fifth waits longer than maxWait")
 		}
 		_, errs = takeTurns(t, h, 1)
 		wantTurn(t, "one more", errs[0], nil)
@@ -88,10 +88,10 @@ func TestHandshakesTakeTurns(t *testing.T) {
 
 func TestHandshakeGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &handshakes{turns: make(chan struct{}, 1), patience: 5 * time.Second}
+		h := &handshakes{turns: make(chan struct{}, 1), maxWait: 5 * time.Second}
 		h.turns <- struct{}{} // held by a connection that does not end
 		conns, errs := takeTurns(t, h, 2)
-		time.Sleep(h.patience)
+		time.Sleep(h.maxWait)
 		for _, done := range errs {
 			wantTurn(t, "one that has waited long", done, errBusy)
 		}
@@ -107,7 +107,7 @@ func TestHandshakeGivesUp(t *testing.T) {
 // A connection that ended while it waited holds no turn.
 func TestHandshakeOfAClosedConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &handshakes{turns: make(chan struct{}, 1), patience: 5 * time.Second}
+		h := &handshakes{turns: make(chan struct{}, 1), maxWait: 5 * time.Second}
 		conns, errs := takeTurns(t, h, 2)
 		wantTurn(t, "the first", errs[0], nil)
 		_ = conns[1].Close()

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// httpLog takes what net/http has to say. Most of it is about single peers, whose
-// handshake failed or who spoke no HTTP: that is for debugging. That no
-// connection can be accepted is for the operator.
+// httpLog takes the log lines of net/http. Most are about single peers whose handshake
+// failed or that did not speak HTTP: they are logged at debug level. Only a failure to
+// accept connections concerns the operator.
 type httpLog struct {
 	log *slog.Logger
 }

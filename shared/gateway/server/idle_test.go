@@ -257,7 +257,7 @@ func TestIdleConnectionHoldsNothing(t *testing.T) {
 			if c.writing || c.out != nil || c.queued != 0 || c.cutTimer != nil || c.drained != nil || c.marks.unpinged != nil || c.marks.unanswered != nil {
 				t.Errorf("after %s the write side holds something", after)
 			}
-			if c.in.pool != nil || c.in.message != nil || &c.in.buf[0] != &c.in.tiny[0] {
+			if c.in.pool != nil || c.in.message != nil || &c.in.buf[0] != &c.in.inline[0] {
 				t.Errorf("after %s the read side holds something", after)
 			}
 		}

@@ -12,10 +12,10 @@ const (
 	slots = 256
 )
 
-// wheel visits every connection when a ping or the idle check is due, to the
-// second. One goroutine serves all connections, and it exists only while there
-// are any. A connection that is due later than the wheel reaches is visited
-// once more on the way.
+// wheel is a timing wheel: it visits every connection when a ping or the idle check
+// is due, to the second. One goroutine serves all connections, and exists only while
+// there are any. A connection that is due later than the wheel reaches is visited
+// once in between.
 type wheel struct {
 	srv *Server
 
@@ -30,7 +30,7 @@ func newWheel(s *Server) *wheel {
 	return &wheel{srv: s}
 }
 
-// add starts the care for a connection.
+// add starts the pings and idle checks of a connection.
 func (w *wheel) add(c *conn) {
 	now := w.srv.now()
 	c.nextPing = now + w.srv.o.PingEvery
@@ -46,7 +46,7 @@ func (w *wheel) add(c *conn) {
 	w.insertLocked(c, min(c.nextPing, now+w.srv.o.IdleAfter))
 }
 
-// remove ends it. A connection that was never added is let be.
+// remove stops them. It ignores a connection that was never added.
 func (w *wheel) remove(c *conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,9 +104,9 @@ func (w *wheel) run(stop chan struct{}) {
 	}
 }
 
-// advance visits the slots of all ticks that have passed: after a pause of the
-// whole machine that is more than one. It does nothing for a goroutine that has
-// been stopped, as another one may run already.
+// advance visits the slots of all ticks that have passed; after a pause of the
+// machine there are many. It does nothing for a goroutine that was stopped, as
+// another one may already run.
 func (w *wheel) advance(stop chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,7 +119,7 @@ func (w *wheel) advance(stop chan struct{}) {
 			c := *head
 			w.unlinkLocked(c)
 			w.mu.Unlock()
-			due := c.tend(now)
+			due := c.keepAlive(now)
 			w.mu.Lock()
 			if c.wheeled {
 				w.insertLocked(c, due)
@@ -128,19 +128,20 @@ func (w *wheel) advance(stop chan struct{}) {
 	}
 }
 
-// tend pings and closes as is due, and says when to come back.
-func (c *conn) tend(now time.Duration) time.Duration {
+// keepAlive pings the peer or closes the idle connection if that is due, and returns
+// when it is next due.
+func (c *conn) keepAlive(now time.Duration) time.Duration {
 	o := &c.srv.o
-	heard := now // while the read goroutine is at work, the peer is not what is waited for
+	silentSince := now // the peer is not silent while the read goroutine handles its input
 	if since := time.Duration(c.waiting.Load()); since != 0 {
-		heard = since
+		silentSince = since
 	}
-	if now-heard >= o.IdleAfter {
+	if now-silentSince >= o.IdleAfter {
 		c.closeSilent()
 	}
 	if now >= c.nextPing {
 		c.control(ws.OpPing, nil)
 		c.nextPing = now + o.PingEvery
 	}
-	return min(c.nextPing, heard+o.IdleAfter)
+	return min(c.nextPing, silentSince+o.IdleAfter)
 }

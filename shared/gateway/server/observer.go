@@ -6,11 +6,11 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// Observer is told what happens, for metrics. Its methods are called on the hot
-// path, from many goroutines at once, some of them under a connection's lock:
-// they must be quick and must not call back into the server.
+// Observer receives what happens, for metrics. The server calls its methods on the
+// hot path, from many goroutines at once, sometimes while it holds the lock of a
+// connection: they must be quick and must not call back into the server.
 type Observer interface {
-	// Opened and Closed come once each for every accepted connection.
+	// Opened and Closed are called once each for every accepted connection.
 	Opened()
 	Closed(code gateway.CloseCode)
 	// Refused is an upgrade request that was answered with this HTTP status.
@@ -19,8 +19,8 @@ type Observer interface {
 	// posted; bytes is the payload.
 	FrameIn(bytes int)
 	FrameOut(bytes int)
-	// Confirmed says that so many marks were confirmed, so long after their ping
-	// was queued.
+	// Confirmed says how many marks were confirmed, and how long after their ping was
+	// queued.
 	Confirmed(marks int, latency time.Duration)
 	// SlowReader is a connection closed because its peer read too slowly.
 	SlowReader()
@@ -34,7 +34,7 @@ type Observer interface {
 	Buffered(delta int)
 }
 
-// NopObserver looks away. Embed it to observe only a part.
+// NopObserver ignores everything. Embed it to observe only a part.
 type NopObserver struct{}
 
 var _ Observer = NopObserver{}

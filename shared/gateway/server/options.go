@@ -26,9 +26,9 @@ type Options struct {
 	// from these are X-Forwarded-For and X-Forwarded-Proto believed.
 	TrustedProxies []netip.Prefix
 
-	// IsWebSocketPath says that a path is meant for WebSocket: a plain GET on it
-	// is answered with 426 Upgrade Required. It does not restrict upgrades: what
-	// to do with an upgrade on any path is the handler's decision in Connect.
+	// IsWebSocketPath reports whether a path is for WebSocket: the server answers a
+	// plain GET on it with 426 Upgrade Required. It does not restrict upgrades: the
+	// handler decides in Connect about an upgrade on any path.
 	IsWebSocketPath func(path string) bool
 	// HTTP serves requests that are neither upgrades nor health checks; default
 	// 404. Its requests carry the client's address, see [RemoteIP].

@@ -5,9 +5,11 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"blindpost/shared/gateway"
 )
 
-// origin is who sent a request, and how.
+// origin is where a request came from.
 type origin struct {
 	// ip is the client's address; invalid if the transport has none.
 	ip netip.Addr
@@ -15,10 +17,10 @@ type origin struct {
 	secure bool
 }
 
-// originOf looks at the transport, and at what a proxy says only if that proxy
-// is trusted: anyone else could claim anything.
+// originOf reads the origin from the transport. It believes X-Forwarded headers only
+// from a trusted proxy, as any other peer could claim anything.
 func (s *Server) originOf(r *http.Request) origin {
-	peer := peerAddr(r.RemoteAddr)
+	peer := gateway.ParseAddr(r.RemoteAddr)
 	o := origin{ip: peer, secure: r.TLS != nil}
 	if !s.trusts(peer) {
 		return o
@@ -41,9 +43,9 @@ func (s *Server) trusts(a netip.Addr) bool {
 	return false
 }
 
-// forwardedFor walks the list from the right, the end that our own proxies wrote, to the first address
-// that is not one of them. If all are ours the request started at the left one.
-// A list that cannot be read up to there says nothing.
+// forwardedFor walks the list from the right, the end that our own proxies wrote, to
+// the first address that is not one of them. If all are proxies, the leftmost is the
+// client. If an address on the way cannot be parsed, it reports false.
 func (s *Server) forwardedFor(values []string) (netip.Addr, bool) {
 	if len(values) == 0 {
 		return netip.Addr{}, false
@@ -51,8 +53,8 @@ func (s *Server) forwardedFor(values []string) (netip.Addr, bool) {
 	list := strings.Split(strings.Join(values, ","), ",")
 	var client netip.Addr
 	for i := len(list) - 1; i >= 0; i-- {
-		a, ok := parseAddr(strings.TrimSpace(list[i]))
-		if !ok {
+		a := gateway.ParseAddr(list[i])
+		if !a.IsValid() {
 			return netip.Addr{}, false
 		}
 		client = a
@@ -63,8 +65,8 @@ func (s *Server) forwardedFor(values []string) (netip.Addr, bool) {
 	return client, true
 }
 
-// forwardedSecure wants every hop to say TLS: a proxy that appends instead of
-// setting lets the client write the first word.
+// forwardedSecure requires TLS on every hop: if a proxy appends to the header instead
+// of setting it, the client wrote the first value.
 func forwardedSecure(values []string) bool {
 	if len(values) == 0 {
 		return false
@@ -79,34 +81,11 @@ func forwardedSecure(values []string) bool {
 	return true
 }
 
-// peerAddr reads an http.Request's RemoteAddr.
-func peerAddr(s string) netip.Addr {
-	a, _ := parseAddr(s)
-	return a
-}
-
-// parseAddr takes an address with or without port, as proxies write both.
-func parseAddr(s string) (netip.Addr, bool) {
-	if ap, err := netip.ParseAddrPort(s); err == nil {
-		return plain(ap.Addr()), true
-	}
-	if a, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")); err == nil {
-		return plain(a), true
-	}
-	return netip.Addr{}, false
-}
-
-// plain is the form in which addresses are compared: an IPv4 address is one,
-// however it was written, and a zone means nothing elsewhere.
-func plain(a netip.Addr) netip.Addr {
-	return a.Unmap().WithZone("")
-}
-
 type remoteIPKey struct{}
 
-// RemoteIP is the client's address of a request that [Options].HTTP serves: the
-// peer's, or what a trusted proxy has forwarded. It is false where the transport
-// has no IP address.
+// RemoteIP is the client's address of a request that [Options].HTTP serves: that of
+// the peer, or the one that a trusted proxy forwarded. It reports false if the
+// transport has no IP address.
 func RemoteIP(ctx context.Context) (netip.Addr, bool) {
 	a, _ := ctx.Value(remoteIPKey{}).(netip.Addr)
 	return a, a.IsValid()

@@ -14,9 +14,9 @@ import (
 // errPeerClosed ends reading: the peer's close frame has come.
 var errPeerClosed = errors.New("peer has closed")
 
-// read handles what comes in until the connection is over. polite is true when
-// it ended with a close frame of the peer.
-func (c *conn) read() (polite bool) {
+// read handles the peer's frames until the connection ends. closed is true when it
+// ended with a close frame of the peer.
+func (c *conn) read() (closed bool) {
 	err := c.readFrames()
 	var broken *protocolError
 	switch {
@@ -32,12 +32,12 @@ func (c *conn) read() (polite bool) {
 	return false
 }
 
-// discard reads until the peer is gone or cut: closing with unread input would
-// make TCP take back the close frame.
+// discard reads until the transport ends: closing with unread input would make TCP
+// reset the connection and lose the close frame.
 func (c *conn) discard() {
 	for {
 		c.in.r = c.in.w
-		if err := c.more(readBlock); err != nil {
+		if err := c.fill(readBlock); err != nil {
 			return
 		}
 	}
@@ -46,7 +46,7 @@ func (c *conn) discard() {
 func (c *conn) readFrames() error {
 	for {
 		if c.in.r == c.in.w {
-			c.in.rest()
+			c.in.releaseBuffer()
 		}
 		h, err := c.readHeader()
 		if err != nil {
@@ -70,7 +70,7 @@ func (c *conn) readHeader() (ws.Header, error) {
 			c.in.r += n
 			return h, checkHeader(h, c.in.fragmented)
 		}
-		if err := c.more(n); err != nil {
+		if err := c.fill(n); err != nil {
 			return h, err
 		}
 	}
@@ -97,8 +97,7 @@ func (c *conn) readControl(h ws.Header) error {
 	return nil
 }
 
-// readData takes one data frame. Its length is checked before anything of it is
-// buffered.
+// readData reads one data frame. It checks the length before it buffers any of it.
 func (c *conn) readData(h ws.Header) error {
 	in := &c.in
 	if h.OpCode != ws.OpContinuation {
@@ -134,12 +133,12 @@ func (c *conn) readData(h ws.Header) error {
 	return err
 }
 
-// payload waits for the whole payload and unmasks it where it is. It is valid
-// until the next read.
+// payload reads the whole payload and unmasks it in place. It is valid until the next
+// read.
 func (c *conn) payload(h ws.Header) ([]byte, error) {
 	n := int(h.Length)
 	for c.in.w-c.in.r < n {
-		if err := c.more(n); err != nil {
+		if err := c.fill(n); err != nil {
 			return nil, err
 		}
 	}
@@ -149,44 +148,39 @@ func (c *conn) payload(h ws.Header) ([]byte, error) {
 	return p, nil
 }
 
-// collect appends a fragment to the message, as it comes.
+// collect appends a fragment to the message, as its bytes arrive.
 func (c *conn) collect(h ws.Header) error {
-	in := &c.in
-	for done := int64(0); done < h.Length; {
-		if in.r == in.w {
-			if err := c.more(int(min(h.Length-done, readBlock))); err != nil {
-				return err
-			}
-		}
-		n := int(min(h.Length-done, int64(in.w-in.r)))
-		p := in.bytes()[:n]
-		ws.Cipher(p, h.Mask, int(done%4))
-		in.message = in.message.withRoom(n)
+	in, done := &c.in, 0
+	return c.readPayload(h.Length, func(p []byte) {
+		ws.Cipher(p, h.Mask, done%4)
+		done += len(p)
+		in.message = in.message.withRoom(len(p))
 		in.message.b = append(in.message.b, p...)
-		in.r += n
-		done += int64(n)
-	}
-	return nil
+	})
 }
 
-// skip reads over a payload that nobody wants.
-func (c *conn) skip(n int64) error {
+// skip discards n bytes of payload.
+func (c *conn) skip(n int64) error { return c.readPayload(n, func([]byte) {}) }
+
+// readPayload reads n bytes and calls use with each part as it arrives.
+func (c *conn) readPayload(n int64, use func(p []byte)) error {
 	in := &c.in
 	for n > 0 {
 		if in.r == in.w {
-			if err := c.more(int(min(n, readBlock))); err != nil {
+			if err := c.fill(int(min(n, readBlock))); err != nil {
 				return err
 			}
 		}
-		k := min(n, int64(in.w-in.r))
-		in.r += int(k)
-		n -= k
+		p := in.bytes()[:min(n, int64(in.w-in.r))]
+		use(p)
+		in.r += len(p)
+		n -= int64(len(p))
 	}
 	return nil
 }
 
-// deliver gives a message to the handler. A handler that fails ends the
-// connection, not the read loop: the peer's answer to our close is still to come.
+// deliver gives a message to the handler. If the handler fails, deliver closes the
+// connection but does not end the read loop, which waits for the peer's close frame.
 func (c *conn) deliver(op ws.OpCode, data []byte) error {
 	text := op == ws.OpText
 	if text && !utf8.Valid(data) {
@@ -204,11 +198,11 @@ func (c *conn) deliver(op ws.OpCode, data []byte) error {
 	return nil
 }
 
-// oversize tells the handler about a message that is not taken, then closes.
+// oversize tells the handler about a message over the limit, then closes.
 func (c *conn) oversize(op ws.OpCode, before, length int64) {
 	size := before + length
 	if size < 0 {
-		size = length // announced to be without end
+		size = length // the sum overflowed
 	}
 	_, err := c.srv.frame(gateway.FrameEvent{
 		Conn: c.id, Text: op == ws.OpText, Oversize: true, Size: size, At: c.in.at(c.srv),
@@ -225,10 +219,10 @@ func (c *conn) handlerFailed(event string, err error) {
 	_ = c.close(gateway.CloseInternal, "internal error")
 }
 
-// more reads once, into a buffer that can hold need bytes in one piece (or, for
-// a large need, grows as the bytes come: what a header announces is not
-// believed). It notes that the peer is waited for, for the idle check.
-func (c *conn) more(need int) error {
+// fill reads once, into a buffer that can hold need bytes in one piece. For a large
+// need the buffer grows only as bytes arrive: a header may announce more than the
+// peer sends. fill notes for the idle check since when it waits for the peer.
+func (c *conn) fill(need int) error {
 	c.in.makeRoom(need)
 	c.waiting.Store(int64(c.srv.now()))
 	n, err := c.nc.Read(c.in.buf[c.in.w:])
@@ -237,7 +231,7 @@ func (c *conn) more(need int) error {
 		c.in.w += n
 		c.in.last = c.srv.now()
 		c.lastRead.Store(int64(c.in.last))
-		return nil // an error comes again
+		return nil // the next read returns the error again
 	}
 	if err == nil {
 		return io.ErrNoProgress

@@ -26,20 +26,17 @@ var (
 	refuseInternal  = refusal{http.StatusInternalServerError, "internal", "The relay failed to handle the request."}
 )
 
-// refuse writes the answer. The transport is closed after it: whoever is refused
-// keeps no connection here.
-func refuse(w http.ResponseWriter, r refusal) {
+// refuse counts the refusal and writes the answer, after which the transport closes.
+func (s *Server) refuse(w http.ResponseWriter, r refusal) {
+	s.o.Observer.Refused(r.status)
 	refuseWith(w, r.status, nil, r.body())
 }
 
 func (r refusal) body() []byte {
-	b, err := json.Marshal(struct {
+	b, _ := json.Marshal(struct {
 		Error   string `json:"error"`
 		Message string `json:"message"`
-	}{r.code, r.text})
-	if err != nil {
-		return nil // two strings always marshal
-	}
+	}{r.code, r.text}) // two strings always marshal
 	return b
 }
 
@@ -61,11 +58,11 @@ func refuseWith(w http.ResponseWriter, status int, header http.Header, body []by
 	_, _ = w.Write(body) // a peer that is gone needs no answer
 }
 
-// refuseResult carries the handler's own refusal.
+// refuseResult writes the handler's refusal and returns its status.
 func refuseResult(w http.ResponseWriter, res gateway.ConnectResult) int {
 	status := res.Status
 	if status < 300 || status > 999 {
-		// Not a status that net/http could write or a client could read as no.
+		// net/http cannot write it, or a client would not read it as a refusal.
 		status = http.StatusInternalServerError
 	}
 	body := res.Body

@@ -7,8 +7,8 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// shards spreads the locks of the registry, so that posts to different
-// connections do not meet.
+// shards is the number of locks of the registry, so that posts to different
+// connections rarely wait for one another.
 const shards = 64
 
 // registry finds connections by id.

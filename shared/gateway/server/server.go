@@ -20,8 +20,8 @@ type Server struct {
 	http    *http.Server
 	base    time.Time // times of connections are kept as durations since base, and are never 0
 
-	// ctx is what handlers get: it outlives the connections and ends only when a
-	// shutdown runs out of time.
+	// ctx is the context of handlers: it outlives the connections and ends only when
+	// a shutdown runs out of time.
 	ctx    context.Context
 	cancel context.CancelFunc
 
@@ -58,7 +58,7 @@ func New(o Options) (*Server, error) {
 		ErrorLog:          newHTTPLog(o.Logger),
 		Protocols:         new(http.Protocols),
 	}
-	// HTTP/2 has no upgrade, and what else is served here does not need it.
+	// HTTP/2 has no upgrade, and the other requests here do not need it.
 	s.http.Protocols.SetHTTP1(true)
 	if o.TLS != nil {
 		s.http.TLSConfig = o.TLS.Clone()
@@ -68,11 +68,11 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// protocols are those to offer in a TLS handshake: HTTP/1.1, and what else has
-// been asked for (a certificate authority asks for one of its own).
-func protocols(asked []string) []string {
+// protocols are those to offer in a TLS handshake: HTTP/1.1, and the configured
+// ones except HTTP/2 (a certificate authority needs one of its own).
+func protocols(configured []string) []string {
 	offered := []string{"http/1.1"}
-	for _, p := range asked {
+	for _, p := range configured {
 		if p != "http/1.1" && p != "h2" {
 			offered = append(offered, p)
 		}
@@ -80,10 +80,10 @@ func protocols(asked []string) []string {
 	return offered
 }
 
-// Handle sets the handler. It must be called once, before the first request;
-// it is apart from New because a handler usually needs the front to be made.
-// While a handler of a connection runs, that connection is not read, and so its
-// peer's pings are not answered; clients in the field give up after 10 s.
+// Handle sets the handler. The caller must call it once, before the first request.
+// It is separate from New because a handler usually needs the front first. While a
+// handler of a connection runs, the server neither reads that connection nor answers
+// its pings; clients in the field give up after 10 s.
 func (s *Server) Handle(h gateway.Handler) {
 	s.handler = h
 }

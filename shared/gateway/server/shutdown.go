@@ -17,7 +17,7 @@ import (
 // When ctx ends before that, it cuts what is left, cancels the context of the
 // handlers that still run, and returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context, spread time.Duration) error {
-	empty, _ := s.gate.close()
+	empty := s.gate.close()
 	httpDone := make(chan error, 1)
 	go func() { httpDone <- s.http.Shutdown(ctx) }()
 	s.closeAll(ctx, spread)
@@ -31,7 +31,7 @@ func (s *Server) Shutdown(ctx context.Context, spread time.Duration) error {
 	}
 	s.cancel()
 	if ctx.Err() != nil {
-		_ = s.http.Close() // what did not end in time
+		_ = s.http.Close() // cut the requests that did not end in time
 		return fmt.Errorf("failed to shut down in time: %w", ctx.Err())
 	}
 	// The end of the context of Serve may have closed the listener already.
@@ -63,6 +63,6 @@ func (s *Server) closeAll(ctx context.Context, spread time.Duration) {
 				return
 			}
 		}
-		_ = d.c.close(gateway.CloseGoingAway, "shutdown") // gone is as good
+		_ = d.c.close(gateway.CloseGoingAway, "shutdown") // fails only for a closed connection
 	}
 }

@@ -11,18 +11,18 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// writeChunk is how much goes into one write, each with a deadline of its own: a
-// peer that reads slowly but steadily is not cut for having much to read.
+// writeChunk is the most bytes in one write. Each write has its own deadline, so a
+// peer that reads a long queue slowly but steadily is not cut.
 const writeChunk = 64 << 10
 
 // maxDroppable is how many bytes may wait for a peer before droppable messages to it
-// are dropped: some frames of the largest size that there are of that kind, and
-// some minutes of those that are usual.
+// are dropped: several frames of the largest size of that kind, or some minutes of
+// usual ones.
 const maxDroppable = 256 << 10
 
 func (s *Server) droppable() int { return min(maxDroppable, s.o.MaxBuffered/2) }
 
-// post queues a message and sees to it that someone writes it.
+// post queues a message and starts the write goroutine if none runs.
 func (c *conn) post(m gateway.Message) (gateway.Outcome, error) {
 	size := frameSize(len(m.Data))
 	if size > c.srv.o.MaxBuffered {
@@ -40,11 +40,11 @@ func (c *conn) post(m gateway.Message) (gateway.Outcome, error) {
 		return gateway.Dropped, nil
 	}
 	if c.queued+size > c.srv.o.MaxBuffered || m.Mark != 0 && c.marks.full() {
-		c.slowLocked()
+		c.closeSlowLocked()
 		return 0, gateway.ErrGone
 	}
 	c.appendMessageLocked(m)
-	c.kickLocked()
+	c.startWriteLocked()
 	return gateway.Pending, nil
 }
 
@@ -65,8 +65,8 @@ func (c *conn) appendMessageLocked(m gateway.Message) {
 	c.srv.o.Observer.FrameOut(len(m.Data))
 }
 
-// control queues a ping or a pong. A peer that makes us answer and does not read
-// the answers is a slow reader like any other.
+// control queues a ping or a pong. A peer that sends pings and does not read the
+// pongs is a slow reader like any other.
 func (c *conn) control(op ws.OpCode, payload []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,11 +74,11 @@ func (c *conn) control(op ws.OpCode, payload []byte) {
 		return
 	}
 	if c.queued+frameSize(len(payload)) > c.srv.o.MaxBuffered {
-		c.slowLocked()
+		c.closeSlowLocked()
 		return
 	}
 	c.appendLocked(op, payload)
-	c.kickLocked()
+	c.startWriteLocked()
 }
 
 func (c *conn) appendLocked(op ws.OpCode, payload []byte) {
@@ -94,8 +94,7 @@ func (c *conn) addQueuedLocked(n int) {
 	c.srv.o.Observer.Buffered(n)
 }
 
-// dropLocked forgets what no one has begun to write, but for the first keep
-// bytes.
+// dropLocked drops the queue except for its first keep bytes.
 func (c *conn) dropLocked(keep int) {
 	if c.out == nil {
 		return
@@ -109,8 +108,8 @@ func (c *conn) dropLocked(keep int) {
 	}
 }
 
-// kickLocked starts the write goroutine if there is work for it.
-func (c *conn) kickLocked() {
+// startWriteLocked starts the write goroutine if there is something to write.
+func (c *conn) startWriteLocked() {
 	if c.writing || c.nc == nil || c.state() == stateDead {
 		return
 	}
@@ -136,14 +135,13 @@ func (c *conn) takeLocked() (b *block, final bool) {
 	return b, c.state() == stateClosing
 }
 
-// writtenLocked says that all of what is held has been written.
+// writtenLocked notes that all held bytes are written.
 func (c *conn) writtenLocked() {
 	c.addQueuedLocked(-c.held)
-	c.held, c.heldPing, c.ending = 0, 0, false
+	c.held, c.heldPing, c.lastChunk = 0, 0, false
 }
 
-// write is the write goroutine: it takes what waits, writes it, and ends when
-// there is no more.
+// write is the write goroutine: it writes the queue and ends when it is empty.
 func (c *conn) write() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,7 +159,7 @@ func (c *conn) write() {
 		case err != nil:
 			c.writeFailedLocked(err)
 		case final && !c.peerDone && c.cutTimer != nil:
-			c.cutTimer.Reset(c.closeWait) // now the peer has its time to answer
+			c.cutTimer.Reset(c.closeWait) // from now on the peer may take closeWait to answer
 		}
 	}
 	// An idle connection has no timer; and crypto/tls may write by itself.
@@ -178,7 +176,7 @@ func (c *conn) writeAll(b []byte) error {
 		n := min(len(b), writeChunk)
 		if n == len(b) {
 			c.mu.Lock()
-			c.ending = true
+			c.lastChunk = true
 			c.mu.Unlock()
 		}
 		if err := c.writeOnce(b[:n]); err != nil {
@@ -213,8 +211,8 @@ func (c *conn) writeOnce(b []byte) error {
 	return nil
 }
 
-// writeFailedLocked: the frame on the wire may be cut in the middle, so nothing
-// more can be said to this peer.
+// writeFailedLocked ends the connection without a close frame: the frame on the wire
+// may be cut in the middle.
 func (c *conn) writeFailedLocked(err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) && c.state() == stateOpen {
 		c.srv.o.Observer.SlowReader()
@@ -224,8 +222,8 @@ func (c *conn) writeFailedLocked(err error) {
 	c.failLocked(gateway.CloseAbnormal, "transport broke")
 }
 
-// awaitWriter waits until no write goroutine runs. Someone must have seen to it
-// that the writes end: by cutting the transport, or with the cut timer.
+// awaitWriter waits until no write goroutine runs. Before, the caller must cut the
+// transport or start the cut timer, so that the writes end.
 func (c *conn) awaitWriter() {
 	c.mu.Lock()
 	if !c.writing {

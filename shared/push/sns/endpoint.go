@@ -16,7 +16,7 @@ import (
 
 // patient has the client hear the answer out: a push that was published and looks
 // as if it had failed would be published again.
-func patient(o *awssns.Options) { o.HTTPClient = awsclient.Patient(o.HTTPClient) }
+func patient(o *awssns.Options) { o.HTTPClient = awsclient.WithoutWriteTo(o.HTTPClient) }
 
 // delivery is one push on its way.
 type delivery struct {

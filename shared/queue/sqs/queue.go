@@ -113,7 +113,7 @@ func (q *Queue) send(ctx context.Context, in *awssqs.SendMessageInput) error {
 
 // patient has the client hear the answer out: a job that was sent and looks as if
 // it had not been would be sent twice.
-func patient(o *awssqs.Options) { o.HTTPClient = awsclient.Patient(o.HTTPClient) }
+func patient(o *awssqs.Options) { o.HTTPClient = awsclient.WithoutWriteTo(o.HTTPClient) }
 
 // Run makes the handler of messages that are jobs: it gives those that are due to
 // next, and sends the others again.

@@ -10,5 +10,5 @@ import (
 // withoutRetries has the client send a request once, and hear the answer out.
 func withoutRetries(o *dynamodb.Options) {
 	o.Retryer = aws.NopRetryer{}
-	o.HTTPClient = awsclient.Patient(o.HTTPClient)
+	o.HTTPClient = awsclient.WithoutWriteTo(o.HTTPClient)
 }

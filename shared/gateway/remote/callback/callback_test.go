@@ -100,7 +100,7 @@ func open(t *testing.T, o callback.HandlerOptions) *stage {
 	}
 	o.Identity = func(gateway.Conn) (string, string) { return "203.0.113.7", "Skald/2.4" }
 	o.Log = slog.New(slog.NewTextHandler(&s.log, nil))
-	o.Called = func(_ string, status int, _ time.Duration) {
+	o.OnRequest = func(_ string, status int, _ time.Duration) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.calls = append(s.calls, status)

@@ -33,7 +33,7 @@ type HandlerOptions struct {
 	MaxMessage int64
 	MaxHeld    int64
 	// Called is told of each request, by method and status, and how long it took.
-	Called func(method string, status int, took time.Duration)
+	OnRequest func(method string, status int, took time.Duration)
 	Log    *slog.Logger
 }
 
@@ -57,8 +57,8 @@ func NewHandler(o HandlerOptions) *Handler {
 		o.MaxHeld = 64 << 20
 	}
 	o.MaxHeld = max(o.MaxHeld, o.MaxMessage) // else the largest could never come
-	if o.Called == nil {
-		o.Called = func(string, int, time.Duration) {}
+	if o.OnRequest == nil {
+		o.OnRequest = func(string, int, time.Duration) {}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -95,7 +95,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a.status != http.StatusOK {
 		a.write(w)
 	}
-	h.o.Called(r.Method, a.status, time.Since(start))
+	h.o.OnRequest(r.Method, a.status, time.Since(start))
 }
 
 func (a answer) write(w http.ResponseWriter) {

@@ -141,7 +141,7 @@ func bodyOf(body string, isBase64 bool) ([]byte, error) {
 
 // hop are the headers about the connection between two neighbours, and about the form of
 // the answer on it: between this front and the client they are ours to say.
-var hop = []string{
+var hopHeaders = []string{
 	"Connection", "Content-Length", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
@@ -157,7 +157,7 @@ func headerOf(single map[string]string, multi map[string][]string) http.Header {
 			h[name] = []string{value}
 		}
 	}
-	for _, name := range hop {
+	for _, name := range hopHeaders {
 		delete(h, name)
 	}
 	return h

@@ -139,7 +139,7 @@ func (c Clients) Lambda(ctx context.Context, address string) (*lambda.Client, er
 	}
 	return lambda.NewFromConfig(cfg, func(o *lambda.Options) {
 		o.BaseEndpoint = aws.String(strings.TrimSuffix(address, "/"))
-		o.HTTPClient = awsclient.Patient(o.HTTPClient)
+		o.HTTPClient = awsclient.WithoutWriteTo(o.HTTPClient)
 	}), nil
 }
 
@@ -150,7 +150,7 @@ func (c Clients) SQS(ctx context.Context, queueURL string) (*awssqs.Client, erro
 		return nil, err
 	}
 	return awssqs.NewFromConfig(cfg, func(o *awssqs.Options) {
-		o.HTTPClient = awsclient.Patient(o.HTTPClient)
+		o.HTTPClient = awsclient.WithoutWriteTo(o.HTTPClient)
 		if u, err := url.Parse(queueURL); err == nil && !IsAWS(queueURL) {
 			o.BaseEndpoint = aws.String(u.Scheme + "://" + u.Host)
 		}

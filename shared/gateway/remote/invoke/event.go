@@ -71,15 +71,15 @@ func (h *handler) connectEvent(e gateway.ConnectEvent, p *peer) events.APIGatewa
 	header.Set("X-Forwarded-For", strings.Join(forwarded, ", "))
 	header.Set("X-Forwarded-Proto", "https")
 	return events.APIGatewayWebsocketProxyRequest{
-		Headers: last(header), MultiValueHeaders: header,
-		QueryStringParameters: last(query), MultiValueQueryStringParameters: query,
+		Headers: lastValues(header), MultiValueHeaders: header,
+		QueryStringParameters: lastValues(query), MultiValueQueryStringParameters: query,
 		StageVariables: h.variables(),
 		RequestContext: h.context("$connect", "CONNECT", e.Conn, p, e.At),
 	}
 }
 
 // last has the last value of each name, as the events do.
-func last[M ~map[string][]string](m M) map[string]string {
+func lastValues[M ~map[string][]string](m M) map[string]string {
 	out := make(map[string]string, len(m))
 	for name, values := range m {
 		if len(values) > 0 {

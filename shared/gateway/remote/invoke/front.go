@@ -64,7 +64,7 @@ func New(o Options) (*Front, error) {
 func (f *Front) callbackOptions(o Options) callback.HandlerOptions {
 	c := callback.HandlerOptions{
 		Front: f.Server, Check: o.Check, Identity: f.handler.identity,
-		Called: o.Observer.Called, Log: o.Log,
+		OnRequest: o.Observer.Called, Log: o.Log,
 		MaxMessage: int64(o.Server.MaxBuffered),
 	}
 	if u, err := url.Parse(o.Callback); err == nil {

@@ -44,7 +44,7 @@ func (h *handler) Connect(ctx context.Context, e gateway.ConnectEvent) (gateway.
 	out, err := h.invoke(ctx, "connect", h.o.Functions.Connect, h.connectEvent(e, p))
 	if err != nil {
 		h.o.Log.WarnContext(ctx, "failed to ask about a connection", "conn", string(e.Conn), "error", err)
-		h.unheard(ctx, e, p, err)
+		h.disconnectUnanswered(ctx, e, p, err)
 		return gateway.ConnectResult{Status: statusOf(err)}, nil
 	}
 	res, body, ok := decodeAnswer(out)
@@ -70,7 +70,7 @@ func decodeAnswer(out []byte) (res events.APIGatewayProxyResponse, body []byte, 
 
 // unheard takes a connection back whose function has not answered in time: it may have
 // accepted it.
-func (h *handler) unheard(ctx context.Context, e gateway.ConnectEvent, p *peer, err error) {
+func (h *handler) disconnectUnanswered(ctx context.Context, e gateway.ConnectEvent, p *peer, err error) {
 	if resultOf(err) != timedOut {
 		return
 	}

@@ -26,7 +26,7 @@ func (h *handler) enqueue(ctx context.Context, ev events.APIGatewayWebsocketProx
 		return err
 	}
 	err = h.send(ctx, r.ConnectionID, r.MessageID, body)
-	if r.Oversize > 0 || !tooLong(err) {
+	if r.Oversize > 0 || !isTooLarge(err) {
 		return err
 	}
 	text, errText := r.Text()
@@ -40,7 +40,7 @@ func (h *handler) enqueue(ctx context.Context, ev events.APIGatewayWebsocketProx
 	return h.send(ctx, r.ConnectionID, r.MessageID, body)
 }
 
-func tooLong(err error) bool {
+func isTooLarge(err error) bool {
 	var e *callError
 	return errors.As(err, &e) && (e.code == "InvalidParameterValue" || e.code == "InvalidParameterValueException" ||
 		e.code == "RequestEntityTooLarge")

@@ -42,7 +42,7 @@ func TestAnswersAreHeardOut(t *testing.T) {
 	if got, err := call(server.Client(), hasty{strings.NewReader("hello")}); err == nil {
 		t.Errorf("got %q: net/http does not use WriteTo any more, and nothing has to be done about it", got)
 	}
-	c := awsclient.Patient(server.Client())
+	c := awsclient.WithoutWriteTo(server.Client())
 	if got, err := call(c, hasty{strings.NewReader("hello")}); err != nil || got != "hello" {
 		t.Errorf("got %q, %v", got, err)
 	}
