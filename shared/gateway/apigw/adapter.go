@@ -10,9 +10,8 @@ import (
 	"blindpost/shared/queue"
 )
 
-// Options are what an Adapter is made of. Handler, Front and Queue are required
-// for whoever calls the methods that need them: Handler all but Job, Queue
-// Connect, Front the rest.
+// Options are the settings of an Adapter. All methods except Job need Handler, Connect
+// needs Queue, and the others need Front.
 type Options struct {
 	Handler gateway.Handler
 	Front   gateway.Front
@@ -22,22 +21,22 @@ type Options struct {
 	// Now is the clock. Default is time.Now.
 	Now func() time.Time
 
-	// Fronts are the callback addresses of our own fronts; see CheckFront. Events of
-	// any other are errors.
+	// Fronts are the callback addresses of our own fronts; see CheckFront. An event with
+	// another callback address is an error.
 	Fronts []string
 
-	// Callback is the address that takes calls about connections, see
-	// CheckEndpoint. Empty takes it from each event; with a custom domain in
-	// front of the API that would be wrong. All functions must agree.
+	// Callback is the address of @connections; see CheckEndpoint. If it is empty, the
+	// adapter takes the address from each event, which is wrong with a custom domain in
+	// front of the API. All functions must have the same value.
 	Callback string
 	// DefaultPath is the path of a request without PathParameter: API Gateway
 	// itself has no paths. Defaults are "/v1/ws" and "p".
 	DefaultPath   string
 	PathParameter string
 
-	// OriginHeader is the header by which CloudFront proves itself, and Origin
-	// compares its value. Only what comes with it has its client in
-	// X-Forwarded-For. Origin nil believes nobody.
+	// OriginHeader is the header with CloudFront's secret, and Origin checks its value.
+	// Only for a request with the right secret does the adapter take the client's
+	// address from X-Forwarded-For. Without Origin it never does.
 	OriginHeader string
 	Origin       func(ctx context.Context, value string) (bool, error)
 
@@ -45,14 +44,13 @@ type Options struct {
 	// Gateway's own; a larger one is an Oversize event.
 	MaxFrame int64
 
-	// FirstWanted reports whether the first words are still of use: the
-	// connection exists as far as the handler knows, and has not been answered
-	// yet. Nil means always.
+	// FirstWanted reports whether the first messages are still needed: the handler
+	// knows the connection, and the peer has not answered them yet. Nil means always.
 	FirstWanted func(ctx context.Context, c gateway.Conn) (bool, error)
 }
 
-// Adapter turns events into calls of a handler. Its methods are safe for
-// concurrent use; but those for one connection have to come one after another.
+// Adapter turns events into calls of a handler. Its methods are safe for concurrent
+// use, but the caller must handle the events of one connection one after another.
 type Adapter struct{ o Options }
 
 // New makes an adapter.
@@ -72,7 +70,7 @@ func New(o Options) *Adapter {
 	return &Adapter{o: o}
 }
 
-// conn names the connection of an event.
+// conn makes the gateway.Conn of an event.
 func (a *Adapter) conn(r *record.Record) (gateway.Conn, error) {
 	if r.Callback != "" {
 		return remoteConn(r.ConnectionID, r.Callback, a.o.Fronts)
@@ -87,7 +85,7 @@ func (a *Adapter) conn(r *record.Record) (gateway.Conn, error) {
 	return newConn(r.ConnectionID, endpoint)
 }
 
-// at is a time of an event; now, if it has none.
+// at is the time of an event, or now if it has none.
 func (a *Adapter) at(ms int64) time.Time {
 	if ms <= 0 {
 		return a.o.Now()

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// hanging is how many attempts that hang fit into the time of an action.
+// triesInTime is how many attempts that hang fit into the time of an action.
 const triesInTime = 2
 
-// noAnswerError is an attempt that took too long. It is not the end of the context of
-// the caller, and must not look like that.
+// noAnswerError says that an attempt took too long. It does not unwrap to a context
+// error, because the context of the caller has not ended.
 type noAnswerError struct{ after time.Duration }
 
 func (e *noAnswerError) Error() string { return fmt.Sprintf("no answer within %v", e.after) }
 
-// attempt bounds one attempt: one that hangs must take neither the time of the next
-// nor all the time of the function, after which Lambda kills it.
+// attempt bounds one attempt. An attempt that hangs must leave time for the next, and
+// must end before Lambda kills the function.
 func (f *Front) attempt(ctx context.Context, do func(context.Context) error) error {
 	limit := f.o.RetryFor / triesInTime
 	try, cancel := context.WithTimeout(ctx, limit)

@@ -9,9 +9,8 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// A gateway.Conn of this front is "ID@ENDPOINT": API Gateway's id of the
-// connection, and the address that takes calls about it, without a slash at the
-// end.
+// A gateway.Conn of this front is "ID@ENDPOINT": API Gateway's id of the connection, and
+// the address of @connections without a slash at the end.
 
 const maxConnectionID = 128
 
@@ -66,7 +65,7 @@ func endpointOf(domain, stage string) (string, error) {
 	return endpoint, nil
 }
 
-// split takes a Conn apart; false if it is none of this front.
+// split returns the parts of a Conn, or false if it is not one of API Gateway.
 func split(c gateway.Conn) (id, endpoint string, ok bool) {
 	id, endpoint, ok = strings.Cut(string(c), "@")
 	if !ok || !validConnectionID(id) || CheckEndpoint(endpoint) != nil {
@@ -75,9 +74,9 @@ func split(c gateway.Conn) (id, endpoint string, ok bool) {
 	return id, endpoint, true
 }
 
-// GroupID is the message group in which the ingress queue keeps the frames of a
-// connection, for a group of jobs that is named after the connection. Any other
-// group is returned as it is.
+// GroupID maps a group of jobs to a message group of the ingress queue. For a group
+// named after a connection it is the group of the connection's frames; it returns any
+// other group unchanged.
 func GroupID(group string) string {
 	if id, _, ok := split(gateway.Conn(group)); ok {
 		return id

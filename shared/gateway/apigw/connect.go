@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -15,9 +14,8 @@ import (
 
 const protocolHeader = "Sec-Websocket-Protocol"
 
-// Connect handles $connect. Status and headers of the answer reach the client, a
-// body perhaps not. An error is for Lambda: API Gateway refuses the connection
-// with a 5xx status then.
+// Connect handles $connect. The status and headers of the answer reach the client, its
+// body perhaps not. After an error API Gateway refuses the connection with a 5xx status.
 func (a *Adapter) Connect(ctx context.Context, e events.APIGatewayWebsocketProxyRequest) (events.APIGatewayProxyResponse, error) {
 	ev, err := a.connectEvent(ctx, e)
 	if err != nil {
@@ -36,7 +34,7 @@ func (a *Adapter) Connect(ctx context.Context, e events.APIGatewayWebsocketProxy
 		}
 	}
 	out := events.APIGatewayProxyResponse{StatusCode: http.StatusOK}
-	// A client that offers protocols and is given none fails.
+	// A client that offers subprotocols fails if the server chooses none.
 	if p := firstProtocol(ev.Header); p != "" {
 		out.Headers = map[string]string{"Sec-WebSocket-Protocol": p}
 	}
@@ -64,9 +62,10 @@ func (a *Adapter) connectEvent(ctx context.Context, e events.APIGatewayWebsocket
 		return gateway.ConnectEvent{}, err
 	}
 	ev := gateway.ConnectEvent{
-		Conn: c, Header: headerOf(e), Query: queryOf(e), Path: a.o.DefaultPath, At: a.at(rc.ConnectedAt),
+		Conn: c, Header: Headers(e.Headers, e.MultiValueHeaders), Path: a.o.DefaultPath, At: a.at(rc.ConnectedAt),
+		Query: merge(e.QueryStringParameters, e.MultiValueQueryStringParameters, func(name string) string { return name }),
 	}
-	ev.RemoteIP = a.remoteIP(ctx, rc.Identity.SourceIP, ev.Header)
+	ev.RemoteIP = a.RemoteIP(ctx, rc.Identity.SourceIP, ev.Header)
 	if a.o.OriginHeader != "" {
 		ev.Header.Del(a.o.OriginHeader)
 	}
@@ -77,32 +76,25 @@ func (a *Adapter) connectEvent(ctx context.Context, e events.APIGatewayWebsocket
 	return ev, nil
 }
 
-// headerOf gathers the headers, whatever their case.
-func headerOf(e events.APIGatewayWebsocketProxyRequest) http.Header {
-	h := make(http.Header, len(e.MultiValueHeaders))
-	for name, values := range e.MultiValueHeaders {
-		name = http.CanonicalHeaderKey(name)
-		h[name] = append(h[name], values...)
-	}
-	for name, value := range e.Headers {
-		if name = http.CanonicalHeaderKey(name); h[name] == nil {
-			h[name] = []string{value}
-		}
-	}
-	return h
+// Headers merges the two header maps of an event or an answer of API Gateway. Names may
+// have any case.
+func Headers(single map[string]string, multi map[string][]string) http.Header {
+	return merge(single, multi, http.CanonicalHeaderKey)
 }
 
-func queryOf(e events.APIGatewayWebsocketProxyRequest) url.Values {
-	q := make(url.Values, len(e.MultiValueQueryStringParameters))
-	for name, values := range e.MultiValueQueryStringParameters {
-		q[name] = append(q[name], values...)
+// merge takes a name from multi, or from single if multi does not have it.
+func merge(single map[string]string, multi map[string][]string, canonical func(string) string) map[string][]string {
+	out := make(map[string][]string, len(single)+len(multi))
+	for name, values := range multi {
+		name = canonical(name)
+		out[name] = append(out[name], values...)
 	}
-	for name, value := range e.QueryStringParameters {
-		if q[name] == nil {
-			q[name] = []string{value}
+	for name, value := range single {
+		if name = canonical(name); out[name] == nil {
+			out[name] = []string{value}
 		}
 	}
-	return q
+	return out
 }
 
 // firstProtocol is the subprotocol that the client prefers.
@@ -117,35 +109,29 @@ func firstProtocol(h http.Header) string {
 	return ""
 }
 
-// RemoteIP is the address of the client of a request that has come by way of an HTTP
-// API next to this front: source is the peer of API Gateway.
+// RemoteIP is the address of the client of a request: source, the peer of API Gateway,
+// or if that is CloudFront, the peer of CloudFront.
 func (a *Adapter) RemoteIP(ctx context.Context, source string, h http.Header) netip.Addr {
-	return a.remoteIP(ctx, source, h)
-}
-
-// remoteIP is the address of the client: the peer of API Gateway, or if that is
-// CloudFront, the one that CloudFront has seen.
-func (a *Adapter) remoteIP(ctx context.Context, source string, h http.Header) netip.Addr {
-	peer := parseAddr(source)
+	peer := gateway.ParseAddr(source)
 	if !a.fromOrigin(ctx, h) {
 		return peer
 	}
 	list := strings.Split(strings.Join(h["X-Forwarded-For"], ","), ",")
 	last := len(list) - 1
-	// API Gateway has appended CloudFront's own address; a load balancer and our own
-	// front behind it have done so both. Before them stands what CloudFront has written.
-	for last > 0 && peer.IsValid() && parseAddr(list[last]) == peer {
+	// API Gateway appends CloudFront's own address; a load balancer and our own front
+	// behind it append it twice. The address before them is the one that CloudFront wrote.
+	for last > 0 && peer.IsValid() && gateway.ParseAddr(list[last]) == peer {
 		last--
 	}
-	if client := parseAddr(list[last]); client.IsValid() {
+	if client := gateway.ParseAddr(list[last]); client.IsValid() {
 		return client
 	}
 	return peer
 }
 
-// fromOrigin reports whether the request has come through our CloudFront. If that
-// cannot be found out, it has not: the limits per address are then those of
-// CloudFront's addresses, but nobody can claim one.
+// fromOrigin reports whether the request came through our CloudFront. If the check
+// fails, it reports false: the limits per address then apply to CloudFront's addresses,
+// but no client can claim the address of another.
 func (a *Adapter) fromOrigin(ctx context.Context, h http.Header) bool {
 	if a.o.Origin == nil || a.o.OriginHeader == "" {
 		return false
@@ -160,17 +146,4 @@ func (a *Adapter) fromOrigin(ctx context.Context, h http.Header) bool {
 		return false
 	}
 	return ok
-}
-
-// parseAddr reads an address with or without a port.
-func parseAddr(s string) netip.Addr {
-	s = strings.TrimSpace(s)
-	if ap, err := netip.ParseAddrPort(s); err == nil {
-		return ap.Addr().Unmap().WithZone("")
-	}
-	addr, err := netip.ParseAddr(s)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return addr.Unmap().WithZone("")
 }

@@ -12,8 +12,7 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// apiError is an answer of @connections that is none of the expected ones. It
-// repeats no text of the answer.
+// apiError is an unexpected answer of @connections. It repeats no text of the answer.
 type apiError struct {
 	status int
 	code   string
@@ -26,11 +25,12 @@ func (e *apiError) Error() string {
 	return fmt.Sprintf("API Gateway answered with status %d, %s", e.status, e.code)
 }
 
-// classify says what an error of the client means, and whether it is worth
-// another try.
-func classify(err error) (again bool, _ error) {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return false, err
+// classify implements target.
+func (apiTarget) classify(_ context.Context, err error) (again bool, _ error) {
+	for _, final := range []error{context.Canceled, context.DeadlineExceeded, gateway.ErrTooLarge, errNotUTF8} {
+		if errors.Is(err, final) {
+			return false, err
+		}
 	}
 	var code string
 	var api smithy.APIError
@@ -48,8 +48,8 @@ func classify(err error) (again bool, _ error) {
 	case status == http.StatusRequestEntityTooLarge || code == "PayloadTooLargeException":
 		return false, gateway.ErrTooLarge
 	case status == http.StatusBadRequest && code == "BadRequestException":
-		// The id cannot be one. Other errors with this status are about signature
-		// and credentials, and say nothing about the connection.
+		// The id is malformed. Other errors with this status are about the signature and
+		// credentials, not about the connection.
 		return false, gateway.ErrGone
 	case status == http.StatusTooManyRequests || code == "LimitExceededException" || status >= 500:
 		return true, &apiError{status, code}

@@ -10,7 +10,7 @@ import (
 	"blindpost/shared/gateway/apigw/record"
 )
 
-// originOf is the part of a record that says which connection an event is of.
+// originOf is the part of a record that identifies the connection of an event.
 func originOf(e events.APIGatewayWebsocketProxyRequest) *record.Record {
 	rc := e.RequestContext
 	return &record.Record{
@@ -19,8 +19,8 @@ func originOf(e events.APIGatewayWebsocketProxyRequest) *record.Record {
 	}
 }
 
-// RecordOf makes the record of a $default or $disconnect event, for whoever has
-// to put it into the ingress queue.
+// RecordOf makes the record of a $default or $disconnect event, to be put into the
+// ingress queue.
 func RecordOf(e events.APIGatewayWebsocketProxyRequest) (*record.Record, error) {
 	rc := e.RequestContext
 	r := originOf(e)
@@ -40,12 +40,12 @@ func RecordOf(e events.APIGatewayWebsocketProxyRequest) (*record.Record, error) 
 			r.Reason = *rc.DisconnectReason
 		}
 	default:
-		return nil, fmt.Errorf("event of type %.20q cannot wait in a queue", rc.EventType)
+		return nil, fmt.Errorf("event of type %.20q cannot be queued", rc.EventType)
 	}
 	return r, nil
 }
 
-// messageID is the id of a frame. The type of the field is loose in the events.
+// messageID is the id of a frame. The field of the event may have any type.
 func messageID(rc events.APIGatewayWebsocketProxyRequestContext) string {
 	if s, ok := rc.MessageID.(string); ok && s != "" {
 		return s
@@ -53,7 +53,7 @@ func messageID(rc events.APIGatewayWebsocketProxyRequestContext) string {
 	return rc.RequestID
 }
 
-// setBody takes the frame of an event over into the record.
+// setBody copies the frame of an event into the record.
 func setBody(r *record.Record, e events.APIGatewayWebsocketProxyRequest) error {
 	if size := e.StageVariables[record.OversizeVariable]; r.Callback != "" && size != "" {
 		n, err := strconv.ParseInt(size, 10, 64)

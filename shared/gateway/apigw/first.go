@@ -11,19 +11,19 @@ import (
 	"blindpost/shared/queue"
 )
 
-// JobFirst says the first words on a connection: what its Connect has put into
-// ConnectResult.First. The job may be running before $connect has returned, and
-// is then told that the connection is gone; so it tries again as long as the
-// connection is young. Its group is the connection, so that in an ordered queue
-// nothing of the connection comes before it.
+// JobFirst posts the first messages of a connection, those of ConnectResult.First. The
+// job may run before $connect has returned; API Gateway then answers that the
+// connection is gone. So the job retries while the connection may still open. Its group
+// is the connection, so that in an ordered queue it precedes all frames of the
+// connection.
 const JobFirst = "apigw.first"
 
 const (
-	// young is how long a connection may take to open.
+	// openWithin is how long a connection may take to open.
 	openWithin = 15 * time.Second
-	// A run of the job tries so often, with pauses that double from this one; then
-	// it leaves the rest to the queue, so as not to hold up others for long. Most
-	// often $connect returns within milliseconds.
+	// One run of the job tries firstTries times, with pauses that double from
+	// firstTryPause. Then it fails and the queue retries it, so that other jobs do not
+	// wait long. Usually $connect returns within milliseconds.
 	firstTries    = 7
 	firstTryPause = 10 * time.Millisecond
 )
@@ -41,8 +41,8 @@ type firstMessage struct {
 	Text bool   `json:"t,omitempty"`
 }
 
-// sendFirst sends the job. A $connect whose answer was lost comes again, and with it the
-// same words: a peer is to hear them once.
+// sendFirst sends the job. A $connect whose answer was lost is repeated, with the same
+// first messages. The job is sent with Once, so that the peer gets them once.
 func (a *Adapter) sendFirst(ctx context.Context, c gateway.Conn, at time.Time, first []gateway.Message) error {
 	b := firstBody{Conn: c, At: at.UnixMilli()}
 	for _, m := range first {
@@ -50,10 +50,10 @@ func (a *Adapter) sendFirst(ctx context.Context, c gateway.Conn, at time.Time, f
 	}
 	body, err := json.Marshal(b)
 	if err != nil {
-		return fmt.Errorf("failed to encode the first words: %w", err)
+		return fmt.Errorf("failed to encode the first messages: %w", err)
 	}
 	if err := a.o.Queue.Send(ctx, queue.Job{Kind: JobFirst, Group: string(c), Once: true, Body: body}); err != nil {
-		return fmt.Errorf("failed to send the first words: %w", err)
+		return fmt.Errorf("failed to queue the first messages: %w", err)
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (a *Adapter) Job(next queue.Handler) queue.Handler {
 func (a *Adapter) first(ctx context.Context, j queue.Job) error {
 	var b firstBody
 	if err := json.Unmarshal(j.Body, &b); err != nil {
-		return errors.New("failed to decode the first words")
+		return errors.New("failed to decode the first messages")
 	}
 	if a.o.FirstWanted != nil {
 		ok, err := a.o.FirstWanted(ctx, b.Conn)
@@ -89,8 +89,8 @@ func (a *Adapter) first(ctx context.Context, j queue.Job) error {
 	return nil
 }
 
-// say posts one message to a connection that may not be open yet. It reports true
-// if there is nobody any more to hear it.
+// postOnOpen posts one message to a connection that may not be open yet. It reports
+// true if the connection is gone.
 func (a *Adapter) postOnOpen(ctx context.Context, c gateway.Conn, at time.Time, m gateway.Message) (gone bool, _ error) {
 	pause := firstTryPause
 	for try := 1; ; try++ {

@@ -5,53 +5,35 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	api "github.com/aws/aws-sdk-go-v2/service/apigatewaymanagementapi"
-
-	"blindpost/shared/awsclient"
 	"blindpost/shared/gateway"
 )
 
-// MaxMessage is the longest message in bytes that API Gateway carries, after
-// base64.
-const MaxMessage = 128 << 10
-
-// API is what the front uses of @connections; *apigatewaymanagementapi.Client
-// has it.
-type API interface {
-	PostToConnection(context.Context, *api.PostToConnectionInput, ...func(*api.Options)) (*api.PostToConnectionOutput, error)
-	GetConnection(context.Context, *api.GetConnectionInput, ...func(*api.Options)) (*api.GetConnectionOutput, error)
-	DeleteConnection(context.Context, *api.DeleteConnectionInput, ...func(*api.Options)) (*api.DeleteConnectionOutput, error)
-}
-
-var _ API = (*api.Client)(nil)
-
-// FrontOptions are the settings of a Front. Client is required.
+// FrontOptions are the settings of a Front. NewClient is required.
 type FrontOptions struct {
-	// Client makes the client for a callback address. It is called when the
-	// address is first needed.
+	// NewClient makes the client for a callback address, when it is first needed.
 	NewClient func(ctx context.Context, endpoint string) (API, error)
-	// Allowed reports whether an address may be called at all; see Allow. A
-	// connection with another one is gone. Nil allows every address.
+	// Allowed reports whether an address may be called; see AllowEndpoints. A
+	// connection with any other address is gone. Nil allows every address.
 	Allowed func(endpoint string) bool
-	// Fronts are the callback addresses of our own fronts; see CheckFront. Own makes
-	// the client for one of them, when it is first needed.
-	Fronts []string
+	// Fronts are the callback addresses of our own fronts; see CheckFront. NewRemote
+	// makes the client for one of them, when it is first needed.
+	Fronts    []string
 	NewRemote func(ctx context.Context, address string) (RemoteFront, error)
-	// RetryFor is how long an action goes on trying while API Gateway is
-	// throttling, failing, or says that the peer reads too slowly. It is short,
-	// because the sender of the frame waits for it, and ends with the context. One
-	// attempt may take half of it. Default is 3 s.
+	// RetryFor is how long an action is retried while API Gateway throttles, fails, or
+	// answers that the peer reads too slowly. It is short, because the sender of the
+	// frame waits, and ends with the context. One attempt may take half of it. Default
+	// is 3 s.
 	RetryFor time.Duration
 	// Random spreads the pauses, in [0, 1). Default is math/rand/v2.
 	Random func() float64
 }
 
-// Pauses between tries double from firstPause to maxPause; a random part of up to
-// a half is taken off.
+// Pauses between attempts double from firstPause to maxPause, less a random part of up
+// to a half.
 const (
 	firstPause = 50 * time.Millisecond
 	maxPause   = time.Second
@@ -63,8 +45,7 @@ type Front struct {
 	o FrontOptions
 
 	mu      sync.Mutex
-	clients map[string]API
-	remotes map[string]RemoteFront
+	targets map[string]target // by address; few: API Gateway, and each front of our own
 }
 
 var _ gateway.Front = (*Front)(nil)
@@ -77,119 +58,85 @@ func NewFront(o FrontOptions) *Front {
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
-	return &Front{o: o, clients: make(map[string]API)}
+	return &Front{o: o, targets: make(map[string]target)}
 }
 
-// Post implements gateway.Front. The outcome is gateway.Sent, or gateway.Dropped for
-// a droppable message that API Gateway did not take at once.
-func (f *Front) Post(ctx context.Context, c gateway.Conn, m gateway.Message) (gateway.Outcome, error) {
-	if own, id, err := f.remoteFront(ctx, c); err != nil {
-		return 0, fmt.Errorf("failed to post: %w", err)
-	} else if own != nil {
-		return f.postRemote(ctx, own, id, m)
-	}
-	if encodedLen(m) > MaxMessage {
-		return 0, gateway.ErrTooLarge
-	}
-	data, err := encode(m)
-	if err != nil {
-		return 0, fmt.Errorf("failed to post: %w", err)
-	}
-	patience := f.o.RetryFor
+// target acts on the connections of one address.
+type target interface {
+	RemoteFront
+	// classify returns the meaning of an error of an action, and whether a retry may
+	// help.
+	classify(ctx context.Context, err error) (again bool, _ error)
+}
+
+// Post implements gateway.Front. For a connection of API Gateway the outcome is
+// gateway.Sent, or gateway.Dropped for a droppable message that it did not take at once.
+func (f *Front) Post(ctx context.Context, c gateway.Conn, m gateway.Message) (outcome gateway.Outcome, _ error) {
+	retryFor := f.o.RetryFor
 	if m.Droppable {
-		patience = 0
+		retryFor = 0
 	}
-	again, err := f.callFor(ctx, c, patience, func(ctx context.Context, a API, id *string) error {
-		_, err := a.PostToConnection(ctx, &api.PostToConnectionInput{ConnectionId: id, Data: data}, withoutRetries)
+	again, err := f.call(ctx, c, retryFor, func(ctx context.Context, t target, id string) (err error) {
+		outcome, err = t.Post(ctx, id, m)
 		return err
 	})
-	if err != nil && again && m.Droppable {
+	switch {
+	case err == nil:
+		return outcome, nil
+	case again && m.Droppable:
 		return gateway.Dropped, nil
 	}
-	if err != nil {
-		return 0, fmt.Errorf("failed to post: %w", err)
-	}
-	return gateway.Sent, nil
+	return 0, fmt.Errorf("failed to post: %w", err)
 }
 
 // Close implements gateway.Front. API Gateway has no close codes.
 func (f *Front) Close(ctx context.Context, c gateway.Conn, code gateway.CloseCode, reason string) error {
-	if own, id, err := f.remoteFront(ctx, c); err != nil {
-		return fmt.Errorf("failed to close: %w", err)
-	} else if own != nil {
-		return f.closeRemote(ctx, own, id, code, reason)
-	}
-	err := f.call(ctx, c, func(ctx context.Context, a API, id *string) error {
-		_, err := a.DeleteConnection(ctx, &api.DeleteConnectionInput{ConnectionId: id}, withoutRetries)
-		return err
-	})
-	if err != nil {
+	if _, err := f.call(ctx, c, f.o.RetryFor, func(ctx context.Context, t target, id string) error {
+		return t.Close(ctx, id, code, reason)
+	}); err != nil {
 		return fmt.Errorf("failed to close: %w", err)
 	}
 	return nil
 }
 
 // Stat implements gateway.Front.
-func (f *Front) Stat(ctx context.Context, c gateway.Conn) (gateway.Stat, error) {
-	if own, id, err := f.remoteFront(ctx, c); err != nil {
-		return gateway.Stat{}, fmt.Errorf("failed to look at a connection: %w", err)
-	} else if own != nil {
-		return f.statRemote(ctx, own, id)
-	}
-	var out *api.GetConnectionOutput
-	err := f.call(ctx, c, func(ctx context.Context, a API, id *string) (err error) {
-		out, err = a.GetConnection(ctx, &api.GetConnectionInput{ConnectionId: id}, withoutRetries)
+func (f *Front) Stat(ctx context.Context, c gateway.Conn) (s gateway.Stat, _ error) {
+	if _, err := f.call(ctx, c, f.o.RetryFor, func(ctx context.Context, t target, id string) (err error) {
+		s, err = t.Stat(ctx, id)
 		return err
-	})
-	if err != nil {
-		return gateway.Stat{}, fmt.Errorf("failed to look at a connection: %w", err)
+	}); err != nil {
+		return gateway.Stat{}, fmt.Errorf("failed to get the status of a connection: %w", err)
 	}
-	return gateway.Stat{
-		ConnectedAt:  aws.ToTime(out.ConnectedAt),
-		LastActiveAt: aws.ToTime(out.LastActiveAt),
-	}, nil
+	return s, nil
 }
 
-// Gone implements gateway.Front: this front knows nothing without asking.
+// Gone implements gateway.Front: this front knows nothing without a network call.
 func (f *Front) Gone(gateway.Conn) bool { return false }
 
-// withoutRetries has the client send a request once, because our own retries know the errors
-// of this API, and hear the answer out: a message that was posted and looks as if
-// it had failed would be posted again.
-func withoutRetries(o *api.Options) {
-	o.Retryer = aws.NopRetryer{}
-	o.HTTPClient = awsclient.WithoutWriteTo(o.HTTPClient)
-}
-
-// call does one action, again and again while there is hope.
-func (f *Front) call(ctx context.Context, c gateway.Conn, do func(ctx context.Context, a API, id *string) error) error {
-	_, err := f.callFor(ctx, c, f.o.RetryFor, do)
-	return err
-}
-
-// callFor is call with a time of its own for further tries. It reports whether one
-// more might have helped.
-func (f *Front) callFor(ctx context.Context, c gateway.Conn, patience time.Duration, do func(ctx context.Context, a API, id *string) error) (again bool, _ error) {
-	id, endpoint, ok := split(c)
-	if !ok || (f.o.Allowed != nil && !f.o.Allowed(endpoint)) {
-		return false, gateway.ErrGone // never was a connection of this front
-	}
-	client, err := f.client(ctx, endpoint)
+// call does one action and retries it for at most retryFor. It reports whether one more
+// retry might have helped.
+func (f *Front) call(ctx context.Context, c gateway.Conn, retryFor time.Duration, do func(ctx context.Context, t target, id string) error) (again bool, _ error) {
+	t, id, err := f.target(ctx, c)
 	if err != nil {
 		return false, err
 	}
-	end := time.Now().Add(patience)
+	end := time.Now().Add(retryFor)
 	if d, ok := ctx.Deadline(); ok && d.Before(end) {
 		end = d
 	}
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		err := f.attempt(ctx, func(ctx context.Context) error { return do(ctx, client, &id) })
+		err := f.attempt(ctx, func(ctx context.Context) error { return do(ctx, t, id) })
 		if err == nil {
 			return false, nil
 		}
-		again, err := classify(err)
+		again, err := t.classify(ctx, err)
 		d := pause - time.Duration(f.o.Random()*float64(pause/2))
-		if !again || time.Now().Add(d).After(end) {
+		switch late := time.Now().Add(d).After(end); {
+		case again && late && refusedToConnect(err) && isRemote(t):
+			// A front listens at its callback address until the last of its connections is
+			// closed. It has ended, and so have they.
+			return false, gateway.ErrGone
+		case !again || late:
 			return again, err
 		}
 		if ctxErr := sleep(ctx, d); ctxErr != nil {
@@ -198,20 +145,38 @@ func (f *Front) callFor(ctx context.Context, c gateway.Conn, patience time.Durat
 	}
 }
 
-// client returns the client of an address. Addresses are few: one, or one for
-// each front that shares the functions.
-func (f *Front) client(ctx context.Context, endpoint string) (API, error) {
+// target returns the target of a connection and the connection's id there. A connection
+// at an address that may not be called is gone.
+func (f *Front) target(ctx context.Context, c gateway.Conn) (t target, id string, err error) {
+	id, endpoint, ok := split(c)
+	remoteID, front, remote := splitRemote(c)
+	switch {
+	case remote && f.o.NewRemote != nil && slices.Contains(f.o.Fronts, front):
+		id = remoteID
+	case ok && (f.o.Allowed == nil || f.o.Allowed(endpoint)):
+	default:
+		return nil, "", gateway.ErrGone
+	}
+	address := string(c)[len(id)+1:]
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if a, ok := f.clients[endpoint]; ok {
-		return a, nil
+	if t := f.targets[address]; t != nil {
+		return t, id, nil
 	}
-	a, err := f.o.NewClient(ctx, endpoint)
+	if remote {
+		var r RemoteFront
+		r, err = f.o.NewRemote(ctx, front)
+		t = remoteTarget{r}
+	} else {
+		var a API
+		a, err = f.o.NewClient(ctx, endpoint)
+		t = apiTarget{a}
+	}
 	if err != nil {
-		return nil, fmt.Errorf("failed to make a client: %w", err)
+		return nil, "", fmt.Errorf("failed to make a client: %w", err)
 	}
-	f.clients[endpoint] = a
-	return a, nil
+	f.targets[address] = t
+	return t, id, nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

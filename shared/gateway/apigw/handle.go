@@ -9,9 +9,8 @@ import (
 	"blindpost/shared/gateway/apigw/record"
 )
 
-// Handle gives the event of a record to the handler. id names the delivery, if
-// the record has no id of its own: it is the same whenever this record comes
-// again.
+// Handle gives the event of a record to the handler. For a record without an id of its
+// own, id is the id of the delivery: the same each time this record is delivered.
 func (a *Adapter) Handle(ctx context.Context, r *record.Record, id string) error {
 	c, err := a.conn(r)
 	if err != nil {
@@ -44,7 +43,7 @@ func (a *Adapter) frame(ctx context.Context, c gateway.Conn, r *record.Record, i
 			e.Data, e.Oversize, e.Size = nil, true, r.Oversize
 		}
 	} else if e.Data, e.Text = decode(text); r.Binary && e.Text {
-		return errors.New("failed to read a frame: it is said to be base64 and is not")
+		return errors.New("failed to read a frame: it is marked as base64 and is not")
 	}
 	if size := int64(len(e.Data)); a.o.MaxFrame > 0 && size > a.o.MaxFrame {
 		e.Data, e.Oversize, e.Size = nil, true, size
@@ -58,10 +57,10 @@ func (a *Adapter) frame(ctx context.Context, c gateway.Conn, r *record.Record, i
 	return a.close(ctx, c, gateway.CloseTooLarge, "the message is too large")
 }
 
-// GiveUp ends the connection of a record that cannot be handled, so that its
-// peer learns that something is missing. If the record cannot be read, in part or at
-// all (then it is nil), group is asked: the message group of a frame is the id of its
-// connection.
+// GiveUp closes the connection of a record that cannot be handled, so that the peer
+// learns that a frame is lost. If the record does not identify the connection, or cannot
+// be read at all and is nil, GiveUp uses group: the message group of a frame is the id
+// of its connection.
 func (a *Adapter) GiveUp(ctx context.Context, r *record.Record, group string) error {
 	if r == nil {
 		r = &record.Record{Event: record.Message}
@@ -86,8 +85,8 @@ func (a *Adapter) close(ctx context.Context, c gateway.Conn, code gateway.CloseC
 	return nil
 }
 
-// closeCode is the code of a disconnect as the contract names it. API Gateway
-// says 0 or -1 where it knows none.
+// closeCode is the close code of a disconnect. API Gateway sends 0 or -1 if it knows
+// none.
 func closeCode(code int64) gateway.CloseCode {
 	if code < 1000 || code > 4999 {
 		return gateway.CloseAbnormal

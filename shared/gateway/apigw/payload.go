@@ -9,12 +9,12 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// base64 as peers have to write it: the standard alphabet with padding.
+// encoding is the base64 of binary messages: the standard alphabet with padding.
 var encoding = base64.StdEncoding.Strict()
 
 var errNotUTF8 = errors.New("text message is not valid UTF-8")
 
-// encodedLen is how long a message is on this front.
+// encodedLen is the length of a message on this front.
 func encodedLen(m gateway.Message) int {
 	if m.Text {
 		return len(m.Data)
@@ -35,8 +35,8 @@ func encode(m gateway.Message) ([]byte, error) {
 	return out, nil
 }
 
-// decode finds out what a peer has sent: a binary message if its text is base64,
-// else that text.
+// decode returns the message of a peer: a binary one if the text is base64, otherwise
+// the text itself.
 func decode(text string) (data []byte, isText bool) {
 	if strings.ContainsAny(text, "\r\n") { // which the decoder would skip
 		return []byte(text), true

@@ -3,27 +3,25 @@ package apigw
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"blindpost/shared/gateway"
 	"blindpost/shared/gateway/remote/callback"
 )
 
-// Connections of fronts of our own (package invoke) come to the same functions as
-// those of API Gateway. Their gateway.Conn is "ID@front+ADDRESS", ADDRESS being the
-// callback address of the front. Their messages travel as they are, binary or text, in
-// both directions, and their front has close codes.
+// Connections of our own fronts (package invoke) use the same functions as those of
+// API Gateway. Their gateway.Conn is "ID@front+ADDRESS", where ADDRESS is the callback
+// address of the front. Their messages stay binary or text in both directions, and
+// their front has close codes.
 
 const remoteScheme = "front+"
 
-// RemoteFront acts on the connections of one front of our own; *callback.Client has it.
+// RemoteFront acts on the connections of one front of our own.
 type RemoteFront interface {
 	Post(ctx context.Context, id string, m gateway.Message) (gateway.Outcome, error)
 	Close(ctx context.Context, id string, code gateway.CloseCode, reason string) error
@@ -32,8 +30,8 @@ type RemoteFront interface {
 
 var _ RemoteFront = (*callback.Client)(nil)
 
-// CheckFront checks the callback address of a front of our own. What is sent there
-// carries a secret, so without TLS it must not leave the machine or its network.
+// CheckFront checks the callback address of a front of our own. Requests to it carry a
+// secret, so without TLS they must not leave the machine or its network.
 func CheckFront(address string) error {
 	if err := CheckEndpoint(address); err != nil {
 		return err
@@ -56,8 +54,8 @@ func isPrivateHost(host string) bool {
 	return addr.IsLoopback() || addr.IsPrivate()
 }
 
-// remoteConn names a connection of a front of our own. Only the addresses in allowed are
-// ever called, whatever an event or a name in the table says.
+// remoteConn makes the gateway.Conn of a connection of a front of our own. It refuses
+// an address that is not in allowed, as an event could name any.
 func remoteConn(id, address string, allowed []string) (gateway.Conn, error) {
 	if !callback.ValidID(id) {
 		return "", errors.New("connection id is not valid")
@@ -77,8 +75,8 @@ func splitRemote(c gateway.Conn) (id, address string, ok bool) {
 	return id, address, ok && callback.ValidID(id)
 }
 
-// executeAPI reports whether an address is one of API Gateway itself: the only ones
-// that events can name, if no custom domain is in front of it.
+// isExecuteAPI reports whether an address belongs to API Gateway itself. Without a
+// custom domain events name only such addresses.
 func isExecuteAPI(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "https" || u.Port() != "" {
@@ -89,8 +87,8 @@ func isExecuteAPI(endpoint string) bool {
 		(strings.HasSuffix(u.Hostname(), ".amazonaws.com") || strings.HasSuffix(u.Hostname(), ".amazonaws.com.cn"))
 }
 
-// Allow makes FrontOptions.Allowed: calls go to callbackURL, or if that is empty, to
-// any API of API Gateway, and to no other address.
+// AllowEndpoints makes FrontOptions.Allowed: it allows callbackURL, or if that is empty,
+// every API of API Gateway.
 func AllowEndpoints(callbackURL string) func(endpoint string) bool {
 	if callbackURL == "" {
 		return isExecuteAPI
@@ -98,98 +96,21 @@ func AllowEndpoints(callbackURL string) func(endpoint string) bool {
 	return func(endpoint string) bool { return endpoint == callbackURL }
 }
 
-// remoteFront is the front of our own that a connection belongs to; nil if it is one of
-// API Gateway. A connection of a front that is not allowed is gone.
-func (f *Front) remoteFront(ctx context.Context, c gateway.Conn) (front RemoteFront, id string, err error) {
-	if _, rest, ok := strings.Cut(string(c), "@"); !ok || !strings.HasPrefix(rest, remoteScheme) {
-		return nil, "", nil
-	}
-	id, address, ok := splitRemote(c)
-	if !ok || f.o.NewRemote == nil || !slices.Contains(f.o.Fronts, address) {
-		return nil, "", gateway.ErrGone
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if front := f.remotes[address]; front != nil {
-		return front, id, nil
-	}
-	front, err = f.o.NewRemote(ctx, address)
-	if err != nil {
-		return nil, "", fmt.Errorf("failed to make a client: %w", err)
-	}
-	if f.remotes == nil {
-		f.remotes = make(map[string]RemoteFront)
-	}
-	f.remotes[address] = front
-	return front, id, nil
+// remoteTarget is a front of our own.
+type remoteTarget struct{ RemoteFront }
+
+// classify implements target. When the time of the caller is over, no retry helps.
+func (remoteTarget) classify(ctx context.Context, err error) (again bool, _ error) {
+	return ctx.Err() == nil && callback.Again(err), err
 }
 
-// callRemote does one action on a front of our own, again and again while there is hope.
-func (f *Front) callRemote(ctx context.Context, patience time.Duration, do func(context.Context) error) (again bool, _ error) {
-	end := time.Now().Add(patience)
-	if d, ok := ctx.Deadline(); ok && d.Before(end) {
-		end = d
-	}
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		err := f.attempt(ctx, do)
-		if err == nil || ctx.Err() != nil {
-			return false, err
-		}
-		again = callback.Again(err)
-		d := pause - time.Duration(f.o.Random()*float64(pause/2))
-		if again && time.Now().Add(d).After(end) && refusedToConnect(err) {
-			// The process that has the connections listens at this address until the
-			// last of them is closed: it is no more, and so are they.
-			return false, gateway.ErrGone
-		}
-		if !again || time.Now().Add(d).After(end) {
-			return again, err
-		}
-		if ctxErr := sleep(ctx, d); ctxErr != nil {
-			return false, errors.Join(ctxErr, err)
-		}
-	}
+func isRemote(t target) bool {
+	_, ok := t.(remoteTarget)
+	return ok
 }
 
-// refusedToConnect reports whether nobody listens at the address.
+// refusedToConnect reports whether no process listens at the address.
 func refusedToConnect(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial" && errors.Is(err, syscall.ECONNREFUSED)
-}
-
-func (f *Front) postRemote(ctx context.Context, front RemoteFront, id string, m gateway.Message) (outcome gateway.Outcome, _ error) {
-	patience := f.o.RetryFor
-	if m.Droppable {
-		patience = 0
-	}
-	again, err := f.callRemote(ctx, patience, func(ctx context.Context) (err error) {
-		outcome, err = front.Post(ctx, id, m)
-		return err
-	})
-	if err != nil && again && m.Droppable {
-		return gateway.Dropped, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("failed to post: %w", err)
-	}
-	return outcome, nil
-}
-
-func (f *Front) closeRemote(ctx context.Context, front RemoteFront, id string, code gateway.CloseCode, reason string) error {
-	if _, err := f.callRemote(ctx, f.o.RetryFor, func(ctx context.Context) error {
-		return front.Close(ctx, id, code, reason)
-	}); err != nil {
-		return fmt.Errorf("failed to close: %w", err)
-	}
-	return nil
-}
-
-func (f *Front) statRemote(ctx context.Context, front RemoteFront, id string) (s gateway.Stat, _ error) {
-	if _, err := f.callRemote(ctx, f.o.RetryFor, func(ctx context.Context) (err error) {
-		s, err = front.Stat(ctx, id)
-		return err
-	}); err != nil {
-		return gateway.Stat{}, fmt.Errorf("failed to look at a connection: %w", err)
-	}
-	return s, nil
 }

@@ -60,11 +60,11 @@ func (f *ownFront) Stat(ctx context.Context, _ string) (gateway.Stat, error) {
 // withOwn is a front of the functions that knows one front of our own, and API Gateway.
 func withOwn(own *ownFront, other apigw.API) *apigw.Front {
 	return apigw.NewFront(apigw.FrontOptions{
-		NewClient:  func(context.Context, string) (apigw.API, error) { return other, nil },
-		Allowed: apigw.AllowEndpoints(""),
-		Fronts:  []string{ours},
-		NewRemote:  func(context.Context, string) (apigw.RemoteFront, error) { return own, nil },
-		Random:  func() float64 { return 0 },
+		NewClient: func(context.Context, string) (apigw.API, error) { return other, nil },
+		Allowed:   apigw.AllowEndpoints(""),
+		Fronts:    []string{ours},
+		NewRemote: func(context.Context, string) (apigw.RemoteFront, error) { return own, nil },
+		Random:    func() float64 { return 0 },
 	})
 }
 

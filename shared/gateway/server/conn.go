@@ -49,20 +49,20 @@ type conn struct {
 	nextPing time.Duration
 
 	// guarded by mu
-	mu       sync.Mutex
-	stateVal atomic.Uint32 // written under mu, read by all
-	nc       net.Conn      // set once by start, safe to read after that
-	writing  bool          // a write goroutine runs
-	peerDone bool          // the peer's close frame has come
-	out      *block        // whole frames that wait for the write goroutine
-	answer   int           // bytes of the HTTP answer at the start of out
-	queued   int           // bytes in out and held
-	held     int           // bytes that the write goroutine has, until it or a pong says that they are written
-	lastPing uint64        // the ping at the end of out, 0 for none
-	heldPing uint64        // the ping at the end of the held bytes, 0 for none
-	lastChunk   bool          // the last chunk of what is held is being written
-	drained  chan struct{} // closed when the write goroutine ends, if someone waits
-	cutTimer *time.Timer   // runs while closing
+	mu        sync.Mutex
+	stateVal  atomic.Uint32 // written under mu, read by all
+	nc        net.Conn      // set once by start, safe to read after that
+	writing   bool          // a write goroutine runs
+	peerDone  bool          // the peer's close frame has come
+	out       *block        // whole frames that wait for the write goroutine
+	answer    int           // bytes of the HTTP answer at the start of out
+	queued    int           // bytes in out and held
+	held      int           // bytes that the write goroutine has, until it or a pong says that they are written
+	lastPing  uint64        // the ping at the end of out, 0 for none
+	heldPing  uint64        // the ping at the end of the held bytes, 0 for none
+	lastChunk bool          // the last chunk of what is held is being written
+	drained   chan struct{} // closed when the write goroutine ends, if someone waits
+	cutTimer  *time.Timer   // runs while closing
 	// closeWait bounds the flush before a close frame, and the wait for an answer
 	closeWait time.Duration
 	cause     cause // the first reason for the end

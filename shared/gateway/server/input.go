@@ -19,10 +19,10 @@ const (
 // input holds the bytes that a read goroutine has read and not yet handled, and the
 // fragments of the current message.
 type input struct {
-	buf  []byte // inline, or the pooled block's bytes
-	r, w int    // buf[r:w] is not handled yet
+	buf    []byte // inline, or the pooled block's bytes
+	r, w   int    // buf[r:w] is not handled yet
 	inline [idleBytes]byte
-	pool *block // nil while idle
+	pool   *block // nil while idle
 
 	last time.Duration // when the last bytes came
 

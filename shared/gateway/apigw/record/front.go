@@ -1,8 +1,8 @@
 package record
 
-// The stage variables by which a front of our own (package invoke) says in an event
-// what API Gateway has no field for. API Gateway itself sends only those that the
-// operator has given to the stage.
+// Stage variables in the events of our own fronts (package invoke), for values that have
+// no field in the events of API Gateway. API Gateway itself sends only the variables
+// that the operator has set on the stage.
 const (
 	// CallbackVariable is Record.Callback.
 	CallbackVariable = "blindpostCallback"

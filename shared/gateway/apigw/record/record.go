@@ -1,10 +1,8 @@
-// Package record is the form in which what happens to a connection waits in
-// the ordered ingress queue, between API Gateway and the function that handles
-// it. Frames are put there by API Gateway itself, by way of [Template]; the end
-// of a connection by functions/disconnect.
+// Package record is the format of the events in the ordered ingress queue between
+// API Gateway and functions/message. API Gateway itself queues frames, with
+// [Template]; functions/disconnect queues the end of a connection.
 //
-// The package imports nothing of AWS, so that the stack can take the template
-// from here.
+// The package imports nothing of AWS, so that the CDK stack can import the template.
 package record
 
 import (
@@ -33,23 +31,22 @@ type Record struct {
 	Stage      string `json:"stage"`
 	// MessageID is API Gateway's id of a frame, the same on every delivery.
 	MessageID string `json:"messageId,omitempty"`
-	// Time is when it happened, in milliseconds since 1970.
+	// Time is the time of the event, in milliseconds since 1970.
 	Time int64 `json:"requestTimeEpoch"`
 
-	// Body is the text of a frame in base64, always: a queue takes neither an
-	// empty text nor one with control characters.
+	// Body is the text of a frame in base64: a queue accepts neither an empty text nor
+	// one with control characters.
 	Body string `json:"body,omitempty"`
-	// Binary says that API Gateway has made that text out of a binary frame, as
-	// base64. Today it closes a connection that sends one.
+	// Binary says that API Gateway made that text from a binary frame, as base64.
+	// Today it closes a connection that sends a binary frame.
 	Binary bool `json:"isBase64Encoded,omitempty"`
 
-	// Callback is set for a connection of a front of our own (package invoke): the
-	// address that takes calls about it. DomainName and Stage are then of no use,
-	// Body is the base64 of the frame's bytes themselves, and Binary says what kind of
-	// frame it was.
+	// Callback is the callback address of a connection of one of our own fronts
+	// (package invoke). DomainName and Stage are then unused, Body is the base64 of the
+	// frame's bytes, and Binary says whether the frame was binary or text.
 	Callback string `json:"callback,omitempty"`
-	// Oversize, if not 0, is the size of a frame that such a front has not carried,
-	// because it is over its limit.
+	// Oversize, if not 0, is the size of a frame that such a front did not forward
+	// because it was over the limit.
 	Oversize int64 `json:"oversize,omitempty"`
 
 	// Code and Reason are those of a disconnect.
@@ -66,8 +63,8 @@ func (r *Record) Text() (string, error) {
 	return string(b), nil
 }
 
-// UnmarshalJSON takes a time as a number or as a string: [Template] makes a string of
-// whatever API Gateway has, and the rest of this code writes numbers.
+// UnmarshalJSON accepts the time as a number or a string: [Template] writes strings,
+// and Encode writes numbers.
 func (r *Record) UnmarshalJSON(b []byte) error {
 	type fields Record
 	in := struct {
@@ -81,8 +78,8 @@ func (r *Record) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// millis is a time in milliseconds. A decimal fraction or an exponent is what a
-// template makes of a floating-point number.
+// millis is a time in milliseconds. It may have a fraction or an exponent, as a template
+// writes a floating-point number.
 type millis int64
 
 func (m *millis) UnmarshalJSON(b []byte) error {
@@ -99,8 +96,8 @@ func (m *millis) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Parse reads the body of a message of the ingress queue. It reports false if
-// that is no record of a connection.
+// Parse reads the body of a message of the ingress queue. It reports false if the body
+// is no record.
 func Parse(body string) (*Record, bool, error) {
 	var r Record
 	if err := json.Unmarshal([]byte(body), &r); err != nil {

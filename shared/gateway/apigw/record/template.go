@@ -22,10 +22,9 @@ const (
 // base64 as well: $util.escapeJavaScript makes "\'" of an apostrophe, which is
 // no JSON, and a queue refuses an empty body and most control characters.
 //
-// Nothing depends on the type of a value. The functions of $util take strings, and
-// Velocity leaves a call that it cannot match in the text as it is; so each
-// value is put into a string first, which Velocity does with any type, and is a
-// string in the JSON. A body that is null is an empty frame.
+// Each value is put into a string first, which Velocity does with any type, and is a
+// string in the JSON: the functions of $util take strings, and Velocity copies a call
+// with another type into the text unchanged. A body that is null is an empty frame.
 //
 // The group is the connection, so that its frames stay in order; the
 // deduplication id is API Gateway's id of the frame.
@@ -41,7 +40,7 @@ const Template = "Action=SendMessage&Version=2012-11-05" +
 	"%2C%22isBase64Encoded%22%3Afalse" +
 	"%2C%22body%22%3A%22$util.urlEncode($util.base64Encode(\"$!input.body\"))%22%7D"
 
-// What stands around the name of a variable of the context.
+// The template text around the name of a context variable.
 const (
 	contextPrefix = "$util.urlEncode(\"$context."
 	contextSuffix = "\")"

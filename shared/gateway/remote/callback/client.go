@@ -16,15 +16,15 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// maxAnswer is how much of an answer is read.
+// maxAnswer is the most bytes that the client reads of an answer.
 const maxAnswer = 64 << 10
 
-// Secret is the shared secret; *secret.Words has it.
+// Secret is the shared secret; *secret.Words implements it.
 type Secret interface {
-	// Word is the word to show.
+	// Word is the secret to send.
 	Word(ctx context.Context) (string, error)
-	// Forget has it read again, because the front has refused it. It reports whether
-	// that makes sense.
+	// Forget drops a secret that the front refused, so that the next Word reads it
+	// again. It reports whether that may give another secret.
 	Forget() bool
 }
 
@@ -43,13 +43,13 @@ func NewClient(address string, s Secret, transport http.RoundTripper) *Client {
 	}
 	return &Client{address: address, secret: s, http: &http.Client{
 		Transport: transport,
-		// A front sends nobody elsewhere, least of all with the secret.
+		// A front never redirects, and a redirect would send the secret elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// NewTransport makes a transport for clients of fronts. It uses no proxy: the secret
-// is for the front alone.
+// NewTransport makes a transport for clients of fronts. It uses no proxy, which would
+// see the secret.
 func NewTransport() *http.Transport {
 	return &http.Transport{
 		DialContext:         (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
@@ -60,21 +60,20 @@ func NewTransport() *http.Transport {
 	}
 }
 
-// StatusError is an answer that is none of the expected ones. It repeats no text of
-// the answer.
+// StatusError is an unexpected answer. It repeats no text of the answer.
 type StatusError struct{ Status int }
 
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("front answered with status %d", e.Status)
 }
 
-// refusedError says that the front does not take our secret; again, that another may
-// be known by now.
+// refusedError says that the front refused our secret; again, that the next attempt may
+// use another one.
 type refusedError struct{ again bool }
 
 func (e *refusedError) Error() string { return "front has refused the shared secret" }
 
-// Again reports whether what failed with err is worth another try.
+// Again reports whether a retry may help after err.
 func Again(err error) bool {
 	var status *StatusError
 	var refused *refusedError
@@ -118,7 +117,7 @@ func (c *Client) Close(ctx context.Context, id string, code gateway.CloseCode, r
 	return err
 }
 
-// Stat tells about the connection.
+// Stat returns the status of the connection.
 func (c *Client) Stat(ctx context.Context, id string) (gateway.Stat, error) {
 	_, body, err := c.do(ctx, request{method: http.MethodGet, id: id})
 	if err != nil {

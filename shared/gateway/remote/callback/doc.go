@@ -1,35 +1,34 @@
-// Package callback is how the functions act on the connections of a front of our own
-// (package invoke): a [Handler] at the front, a [Client] in the functions.
+// Package callback lets the functions act on the connections of a front of our own
+// (package invoke): the front serves a [Handler], the functions use a [Client].
 //
 // It is the @connections API of API Gateway, with its paths and status codes:
 //
 //	POST   {address}/@connections/{id}   sends the body as one message
-//	GET    {address}/@connections/{id}   tells about the connection, in JSON
+//	GET    {address}/@connections/{id}   returns its status, in JSON
 //	DELETE {address}/@connections/{id}   closes it
 //
 //	200, 204  done
-//	202       the message was dropped, as it allowed
-//	400       the id cannot be one, or the request makes no sense
+//	202       a droppable message was dropped
+//	400       the id or the request is malformed
 //	403       the secret is wrong or missing
-//	410       the connection is no more
+//	410       the connection is closed
 //	413       the message is larger than this front carries
 //	429       too much at once: try again
 //
-// and with four differences. A request proves itself with a shared secret instead of a
-// signature (Authorization: Bearer). A message is a text frame, as with API Gateway,
-// unless the request has the header [FrameHeader]: then it may be binary. With the
-// header [DroppableHeader] it is dropped for a peer that reads slowly (see
-// gateway.Message). And DELETE takes a close code and a reason, in the query parameters
-// "code" and "reason".
+// There are four differences. A request carries a shared secret instead of a signature
+// (Authorization: Bearer). A message is a text frame, as with API Gateway, but with the
+// header [FrameHeader] it may be binary. A message with the header [DroppableHeader] is
+// dropped for a peer that reads slowly (see gateway.Message). DELETE takes a close code
+// and a reason, in the query parameters "code" and "reason".
 //
-// A message is posted when it is in the buffer of its connection. As with API Gateway,
-// that is no promise that the peer gets it.
+// POST succeeds when the message is in the buffer of its connection. As with API
+// Gateway, the peer may still not receive it.
 //
-// Neither side logs the secret or what a message holds, nor has it in an error.
+// Neither side puts the secret or the content of a message into a log or an error.
 package callback
 
-// FrameHeader says what kind of frame a posted message is: Binary or Text.
-// DroppableHeader is "true" for one that may be dropped.
+// FrameHeader is the kind of a posted message: Binary or Text. DroppableHeader is "true"
+// for a droppable one.
 const (
 	FrameHeader     = "Blindpost-Frame"
 	Binary          = "binary"

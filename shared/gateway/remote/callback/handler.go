@@ -21,20 +21,19 @@ import (
 type HandlerOptions struct {
 	// Front has the connections; a Conn is the id in the path.
 	Front gateway.Front
-	// Check reports whether a word is the shared secret. It must compare in constant
-	// time.
+	// Check reports whether word is the shared secret. It must compare in constant time.
 	Check func(ctx context.Context, word string) (bool, error)
-	// Identity tells the address and the User-Agent of a peer, for GET.
+	// Identity returns the address and the User-Agent of a peer, for GET.
 	Identity func(gateway.Conn) (sourceIP, userAgent string)
 	// Prefix is the path of the address that callers use, if it has one.
 	Prefix string
 	// MaxMessage is the largest message in bytes; default 4 MiB. MaxHeld bounds the
-	// messages that are being read at a time, all together; default 64 MiB.
+	// bytes of all messages that are being read at a time; default 64 MiB.
 	MaxMessage int64
 	MaxHeld    int64
-	// Called is told of each request, by method and status, and how long it took.
+	// OnRequest is called after each request.
 	OnRequest func(method string, status int, took time.Duration)
-	Log    *slog.Logger
+	Log       *slog.Logger
 }
 
 // Handler serves @connections for a front.
@@ -56,7 +55,7 @@ func NewHandler(o HandlerOptions) *Handler {
 	if o.MaxHeld == 0 {
 		o.MaxHeld = 64 << 20
 	}
-	o.MaxHeld = max(o.MaxHeld, o.MaxMessage) // else the largest could never come
+	o.MaxHeld = max(o.MaxHeld, o.MaxMessage) // otherwise the largest could never be posted
 	if o.OnRequest == nil {
 		o.OnRequest = func(string, int, time.Duration) {}
 	}
@@ -66,7 +65,7 @@ func NewHandler(o HandlerOptions) *Handler {
 	return &Handler{o: o}
 }
 
-// answer ends a request. text is for people, kind is what API Gateway calls it.
+// answer ends a request. kind is API Gateway's name of the error, text is for people.
 type answer struct {
 	status int
 	kind   string
@@ -81,8 +80,8 @@ var (
 	forbidden  = answer{http.StatusForbidden, "ForbiddenException", "the shared secret is wrong or missing"}
 	notFound   = answer{http.StatusNotFound, "NotFoundException", "only /@connections/ is served here"}
 	wrongVerb  = answer{http.StatusMethodNotAllowed, "MethodNotAllowedException", "only GET, POST and DELETE are served here"}
-	gone       = answer{http.StatusGone, "GoneException", "the connection is no more"}
-	noLength   = answer{http.StatusLengthRequired, "BadRequestException", "the request must say how long it is"}
+	gone       = answer{http.StatusGone, "GoneException", "the connection is closed"}
+	noLength   = answer{http.StatusLengthRequired, "BadRequestException", "the request must have a Content-Length"}
 	tooLarge   = answer{http.StatusRequestEntityTooLarge, "PayloadTooLargeException", "the message is too large"}
 	tooMuch    = answer{http.StatusTooManyRequests, "LimitExceededException", "too much at once, try again"}
 	failed     = answer{http.StatusInternalServerError, "InternalServerErrorException", "the front failed"}
@@ -113,9 +112,10 @@ func (a answer) write(w http.ResponseWriter) {
 	}
 }
 
-// serve handles a request. An answer of 200 it has written itself.
+// serve handles a request. It writes an answer with status 200 itself.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) answer {
-	// Before all else: a stranger learns nothing, not even whether there is a path.
+	// The secret is checked first, so that a caller without it learns nothing, not even
+	// which paths exist.
 	if ok, err := h.allowed(r); err != nil {
 		h.o.Log.ErrorContext(r.Context(), "failed to check the secret of a callback", "error", err)
 		return failed

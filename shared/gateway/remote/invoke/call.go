@@ -11,6 +11,8 @@ import (
 	awsclient "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/smithy-go"
+
+	"blindpost/shared/gateway/apigw"
 )
 
 // Results of a call, for the Observer.
@@ -23,12 +25,12 @@ const (
 	unreachable   = "unreachable"
 )
 
-// callError is a call of a function, or of the queue, that has failed. It repeats no
-// text of the answer: a function may have put anything there.
+// callError is a failed call of a function or of the queue. It repeats no text of the
+// answer: a function may have put anything there.
 type callError struct {
 	target string
 	result string
-	code   string // what AWS calls it
+	code   string // AWS's name of the error
 	cause  error  // nil where there was an answer
 }
 
@@ -45,7 +47,7 @@ func (e *callError) Error() string {
 
 func (e *callError) Unwrap() error { return e.cause }
 
-// statusOf is the HTTP status for a client whose connection could not be asked about.
+// statusOf is the HTTP status for a client if the call of functions/connect failed.
 func statusOf(err error) int {
 	var e *callError
 	switch {
@@ -59,9 +61,9 @@ func statusOf(err error) int {
 	return http.StatusBadGateway
 }
 
-// call invokes a function and waits for its answer. What can be tried again the client
-// of Lambda does try again: throttling, and a call that has not got through. The
-// functions know a frame that they get twice by its id.
+// call invokes a function and waits for its answer. The Lambda client retries a call
+// that was throttled or did not get through. The functions recognise a repeated frame
+// by its id.
 func (h *handler) call(ctx context.Context, function, name string, payload []byte) (out []byte, err error) {
 	start := time.Now()
 	defer func() { h.o.Observer.Invoked(function, resultOf(err), time.Since(start)) }()
@@ -80,7 +82,7 @@ func (h *handler) call(ctx context.Context, function, name string, payload []byt
 	return res.Payload, nil
 }
 
-// kindOf lets through only the words that Lambda has for the error of a function.
+// kindOf returns s if it is one of Lambda's two kinds of function errors.
 func kindOf(s string) string {
 	if s == "Handled" || s == "Unhandled" {
 		return s
@@ -99,8 +101,8 @@ func resultOf(err error) string {
 	return unreachable
 }
 
-// classify says what an error of a client of AWS means. ctx is that of the caller, try
-// the one that was cut for the call.
+// classify returns the meaning of an error of an AWS client. ctx is the context of the
+// caller, try the one of the call with its timeout.
 func (h *handler) classify(ctx, try context.Context, target string, err error) *callError {
 	e := &callError{target: target, result: unreachable}
 	var api smithy.APIError
@@ -120,7 +122,7 @@ func (h *handler) classify(ctx, try context.Context, target string, err error) *
 	case status == http.StatusTooManyRequests || e.code == "TooManyRequestsException" || e.code == "RequestThrottled":
 		e.result = throttled
 	case status == 0 && e.code == "":
-		e.cause = err // it has not got so far that there could be a text in it
+		e.cause = err // there was no response, so err has no text of one
 	}
 	return e
 }
@@ -139,24 +141,14 @@ func bodyOf(body string, isBase64 bool) ([]byte, error) {
 	return b, nil
 }
 
-// hop are the headers about the connection between two neighbours, and about the form of
-// the answer on it: between this front and the client they are ours to say.
+// hopHeaders are the headers of one HTTP hop. This front sets its own for the client.
 var hopHeaders = []string{
 	"Connection", "Content-Length", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// headerOf gathers the headers of an answer, as far as they are for the client.
+// headerOf is the header of an answer, without those of the hop.
 func headerOf(single map[string]string, multi map[string][]string) http.Header {
-	h := make(http.Header, len(single)+len(multi))
-	for name, values := range multi {
-		name = http.CanonicalHeaderKey(name)
-		h[name] = append(h[name], values...)
-	}
-	for name, value := range single {
-		if name = http.CanonicalHeaderKey(name); h[name] == nil {
-			h[name] = []string{value}
-		}
-	}
+	h := apigw.Headers(single, multi)
 	for _, name := range hopHeaders {
 		delete(h, name)
 	}

@@ -22,25 +22,25 @@ import (
 	"blindpost/shared/awsclient"
 )
 
-// Clients makes the clients of AWS, or of what stands in for it.
+// Clients makes the clients of AWS, or of an emulator.
 type Clients struct {
-	// Region is that of the functions and queues; empty takes it from the address, or
-	// as the AWS tools do.
+	// Region is the region of the functions and queues. If it is empty, it comes from the
+	// address, or from the AWS configuration.
 	Region string
 }
 
 const (
-	// localRegion goes into the signatures for stand-ins, which do not check them.
+	// localRegion goes into the signatures for emulators, which do not check them.
 	localRegion = "eu-central-1"
-	// attempts is how often a call is tried. Ten, because frames that come back to
-	// back from many peers meet throttling, and a frame that is given up ends its
-	// connection; the pauses stay short, because the peer waits.
+	// attempts is how often a call is tried. It is ten, because frames in quick
+	// succession from many peers are throttled, and a frame that fails closes its
+	// connection. The pauses stay short, because the peer waits.
 	attempts   = 10
 	maxBackoff = 2 * time.Second
 )
 
-// IsAWS reports whether an address is one of AWS, which wants signatures. All others
-// are stand-ins: sam local start-lambda, the runtime interface emulator, and the like.
+// IsAWS reports whether an address belongs to AWS, which requires signatures. All others
+// are emulators, such as sam local start-lambda or the runtime interface emulator.
 func IsAWS(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && u.Scheme == "https" &&
@@ -53,9 +53,9 @@ func CheckAddress(address string) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Hostname() == "":
-		return errors.New("it is no URL such as https://lambda.eu-central-1.amazonaws.com or http://127.0.0.1:3001")
+		return errors.New("it must be a URL such as https://lambda.eu-central-1.amazonaws.com or http://127.0.0.1:3001")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return errors.New("it has more than a host and a path")
+		return errors.New("it must have only a host and a path")
 	}
 	return nil
 }
@@ -75,8 +75,7 @@ func regionOf(address string) string {
 	return ""
 }
 
-// config is the configuration for an address, and the address itself if it is to be
-// given to the client.
+// config is the AWS configuration for an address.
 func (c Clients) config(ctx context.Context, address string) (aws.Config, error) {
 	region := c.Region
 	if region == "" {
@@ -106,7 +105,7 @@ func retryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = attempts
 		o.MaxBackoff = maxBackoff
-		// Each frame is a caller of its own: none may use up the tries of the others.
+		// Each frame has its own retries: none may use up those of the others.
 		o.RateLimiter = unlimited{}
 	})
 }
@@ -120,7 +119,8 @@ func (unlimited) GetToken(context.Context, uint) (func() error, error) {
 
 func (unlimited) AddTokens(uint) error { return nil }
 
-// httpClient is one that can have as many calls under way as there are connections.
+// httpClient makes a client that allows as many concurrent calls as there are
+// connections.
 func httpClient() *awstransport.BuildableClient {
 	return awstransport.NewBuildableClient().
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = 3 * time.Second }).
@@ -157,7 +157,7 @@ func (c Clients) SQS(ctx context.Context, queueURL string) (*awssqs.Client, erro
 	}), nil
 }
 
-// Secret makes what reads a secret of Secrets Manager.
+// Secret makes a function that reads a secret from Secrets Manager.
 func (c Clients) Secret(ctx context.Context, arn string) (func(context.Context) (string, error), error) {
 	parts := strings.Split(arn, ":")
 	if len(parts) < 7 || parts[0] != "arn" || parts[2] != "secretsmanager" {
@@ -174,7 +174,7 @@ func (c Clients) Secret(ctx context.Context, arn string) (func(context.Context) 
 			return "", fmt.Errorf("failed to read a secret: %w", err)
 		}
 		if out.SecretString == nil {
-			return "", errors.New("failed to read a secret: it is no text")
+			return "", errors.New("failed to read a secret: it must be a text")
 		}
 		return *out.SecretString, nil
 	}, nil

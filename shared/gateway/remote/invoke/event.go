@@ -15,17 +15,17 @@ import (
 	"blindpost/shared/gateway/apigw/record"
 )
 
-// The events of this front. The fields that API Gateway has and that mean nothing here
-// are filled with what has the same form.
+// The events of this front. Fields that have no meaning here get values of the same form
+// as API Gateway's.
 
 const (
 	stage = "front"
-	// accessLogTime is the form of requestTime.
+	// accessLogTime is the format of requestTime.
 	accessLogTime = "02/Jan/2006:15:04:05 -0700"
 	maxUserAgent  = 256 // bytes that are kept for each connection
 )
 
-// peer is what every event of a connection says about it.
+// peer is the part that all events of a connection have in common.
 type peer struct {
 	sourceIP    string
 	userAgent   string
@@ -38,8 +38,8 @@ func newID() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// newConn makes the id of a connection. It is not to be guessed, as all of @connections
-// hangs on it, and is unique across fronts and restarts.
+// newConn makes the id of a connection. It must be unguessable, because @connections
+// needs no more than it, and unique across fronts and restarts.
 func newConn() gateway.Conn { return gateway.Conn(newID()) }
 
 func (h *handler) context(route, event string, c gateway.Conn, p *peer, at time.Time) events.APIGatewayWebsocketProxyRequestContext {
@@ -58,8 +58,8 @@ func (h *handler) variables() map[string]string {
 	return map[string]string{record.CallbackVariable: h.o.Callback}
 }
 
-// connectEvent is a $connect event. The path goes where a CloudFront function puts it,
-// in place of what the client has put there.
+// connectEvent is a $connect event. The path replaces the client's value of the query
+// parameter, as a CloudFront function does it.
 func (h *handler) connectEvent(e gateway.ConnectEvent, p *peer) events.APIGatewayWebsocketProxyRequest {
 	query := url.Values{}
 	for name, values := range e.Query {
@@ -78,7 +78,7 @@ func (h *handler) connectEvent(e gateway.ConnectEvent, p *peer) events.APIGatewa
 	}
 }
 
-// last has the last value of each name, as the events do.
+// lastValues has the last value of each name, as the events do.
 func lastValues[M ~map[string][]string](m M) map[string]string {
 	out := make(map[string]string, len(m))
 	for name, values := range m {
@@ -125,7 +125,7 @@ func peerOf(e gateway.ConnectEvent) *peer {
 	return p
 }
 
-// userAgent is cut, and copied: the rest of the header is not to be kept for it.
+// userAgent is cut, and copied so that it does not keep the whole header in memory.
 func userAgent(h http.Header) string {
 	ua := h.Get("User-Agent")
 	return strings.Clone(strings.ToValidUTF8(ua[:min(len(ua), maxUserAgent)], ""))

@@ -52,7 +52,7 @@ func New(o Options) (*Front, error) {
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      30 * time.Second,
-		// Longer than clients keep a connection: theirs to close.
+		// Longer than clients keep a connection, so that they close it.
 		IdleTimeout:    120 * time.Second,
 		MaxHeaderBytes: 8 << 10,
 		ErrorLog:       discard,
@@ -80,7 +80,7 @@ func (h *handler) identity(c gateway.Conn) (sourceIP, userAgent string) {
 
 // Serve accepts clients and the calls of the functions until Shutdown, the end of ctx,
 // or an error of a listener. The end of ctx only stops accepting clients. Serve closes
-// the listeners. callbacks brings its TLS along.
+// the listeners. callbacks must do its own TLS.
 func (f *Front) Serve(ctx context.Context, clients, callbacks net.Listener) error {
 	called := make(chan error, 1)
 	ctx, cancel := context.WithCancel(ctx)
@@ -88,7 +88,7 @@ func (f *Front) Serve(ctx context.Context, clients, callbacks net.Listener) erro
 	go func() {
 		err := f.callbacks.Serve(callbacks)
 		if err != nil && !errors.Is(err, http.ErrServerClosed) {
-			// Without it no connection can be answered.
+			// Without callbacks the functions cannot answer any connection.
 			called <- fmt.Errorf("failed to serve callbacks: %w", err)
 			cancel()
 			return
@@ -112,7 +112,7 @@ func (f *Front) Shutdown(ctx context.Context, spread time.Duration) error {
 	f.unused.close() // whoever calls now would hear that the connection is gone
 	errCallbacks := f.callbacks.Shutdown(ctx)
 	if errCallbacks != nil {
-		_ = f.callbacks.Close() // what did not end in time
+		_ = f.callbacks.Close() // cut the calls that did not end in time
 		errCallbacks = fmt.Errorf("failed to shut down the callbacks: %w", errCallbacks)
 	}
 	return errors.Join(err, errCallbacks)

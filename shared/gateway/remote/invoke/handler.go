@@ -34,11 +34,11 @@ func newHandler(o Options) *handler {
 	return h
 }
 
-// Connect asks functions/connect. A client that cannot be asked about is refused with
-// the status that API Gateway has for that.
+// Connect asks functions/connect. If the call fails, it refuses the client with the
+// status that API Gateway uses for that failure.
 func (h *handler) Connect(ctx context.Context, e gateway.ConnectEvent) (gateway.ConnectResult, error) {
-	// Not cut short by a client that hangs up: the function might accept a connection
-	// whose end it would never hear of.
+	// A client that hangs up must not cancel the call: the function might accept a
+	// connection and never learn of its end.
 	ctx = context.WithoutCancel(ctx)
 	p := peerOf(e)
 	out, err := h.invoke(ctx, "connect", h.o.Functions.Connect, h.connectEvent(e, p))
@@ -59,7 +59,7 @@ func (h *handler) Connect(ctx context.Context, e gateway.ConnectEvent) (gateway.
 	return gateway.ConnectResult{Status: res.StatusCode, Header: headerOf(res.Headers, res.MultiValueHeaders), Body: body}, nil
 }
 
-// decodeAnswer reads what functions/connect has answered, and its body.
+// decodeAnswer decodes the answer of functions/connect and its body.
 func decodeAnswer(out []byte) (res events.APIGatewayProxyResponse, body []byte, ok bool) {
 	if json.Unmarshal(out, &res) != nil || res.StatusCode < 200 || res.StatusCode > 599 {
 		return res, nil, false
@@ -68,8 +68,8 @@ func decodeAnswer(out []byte) (res events.APIGatewayProxyResponse, body []byte, 
 	return res, body, err == nil
 }
 
-// unheard takes a connection back whose function has not answered in time: it may have
-// accepted it.
+// disconnectUnanswered sends a disconnect for a connection whose function did not answer
+// in time: the function may have accepted it.
 func (h *handler) disconnectUnanswered(ctx context.Context, e gateway.ConnectEvent, p *peer, err error) {
 	if resultOf(err) != timedOut {
 		return
@@ -80,7 +80,7 @@ func (h *handler) disconnectUnanswered(ctx context.Context, e gateway.ConnectEve
 	}
 }
 
-// peer is what is known of an open connection.
+// peer returns the peer of an open connection, or an empty one.
 func (h *handler) peer(c gateway.Conn) *peer {
 	if p, ok := h.peers.Load(c); ok {
 		return p.(*peer)
@@ -88,7 +88,7 @@ func (h *handler) peer(c gateway.Conn) *peer {
 	return &peer{}
 }
 
-// Frame has a frame handled, or queued.
+// Frame gives a frame to functions/message, or to the ingress queue.
 func (h *handler) Frame(ctx context.Context, e gateway.FrameEvent) (gateway.FrameResult, error) {
 	ev := h.messageEvent(e, h.peer(e.Conn))
 	if h.o.Ingress != nil {
@@ -102,9 +102,9 @@ func (h *handler) Frame(ctx context.Context, e gateway.FrameEvent) (gateway.Fram
 	if err != nil {
 		return gateway.FrameResult{}, err
 	}
-	// API Gateway does not look at the answer of a route that has none for the peer. We
-	// do: a function that was never ours, or an emulator that reports its errors as
-	// answers, must not look as if the frame had been handled.
+	// API Gateway ignores the answer of a route without a response. We check it: the
+	// answer of a wrong function, or of an emulator that reports its errors as answers,
+	// does not mean that the frame was handled.
 	var res events.APIGatewayProxyResponse
 	if json.Unmarshal(out, &res) != nil || res.StatusCode/100 != 2 {
 		return gateway.FrameResult{}, errors.New("the function message gave no answer of the right form")
@@ -118,8 +118,8 @@ const (
 )
 
 // awaitClose waits until the functions have closed a connection whose frame was too
-// large: the server closes it when we return, and what they have to say about the frame
-// would come too late.
+// large. The server closes it when Frame returns, and an error message that the
+// functions post before they close would be lost.
 func (h *handler) awaitClose(ctx context.Context, c gateway.Conn) {
 	end := time.NewTimer(closeWait)
 	defer end.Stop()

@@ -15,10 +15,10 @@ import (
 	"blindpost/shared/gateway/server"
 )
 
-// discard is for what net/http would log about strangers that hang up.
+// discard drops the log lines of net/http about clients that hang up.
 var discard = log.New(io.Discard, "", 0)
 
-// endpoints is where the endpoints of all dialects are.
+// endpoints is the path prefix of the endpoints of all dialects.
 const endpoints = "/v1/"
 
 // maxBody is the largest body of a plain HTTP request in bytes. The functions have
@@ -34,7 +34,7 @@ var _ http.Handler = (*httpHandler)(nil)
 // ServeHTTP implements http.Handler.
 func (s *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasPrefix(r.URL.Path, endpoints) {
-		http.NotFound(w, r) // those who try doors all day cost no call
+		http.NotFound(w, r) // scanners must not cost a call of a function
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -71,7 +71,7 @@ func (h *handler) httpEvent(r *http.Request, body []byte) events.APIGatewayV2HTT
 			},
 		},
 	}
-	// Format 2.0 has names in lower case, and joins the values of one with commas.
+	// Format 2.0 has names in lower case, and joins the values of a name with commas.
 	for name, values := range r.Header {
 		if name != "Cookie" {
 			out.Headers[strings.ToLower(name)] = strings.Join(values, ",")
@@ -90,8 +90,8 @@ func (h *handler) httpEvent(r *http.Request, body []byte) events.APIGatewayV2HTT
 	return out
 }
 
-// writeAnswer writes what a function has answered. It reports false, and writes
-// nothing, if that is no answer.
+// writeAnswer writes the answer of a function. If out is no valid answer, it writes
+// nothing and reports false.
 func writeAnswer(w http.ResponseWriter, out []byte) bool {
 	var res events.APIGatewayV2HTTPResponse
 	if json.Unmarshal(out, &res) != nil || res.StatusCode < 200 || res.StatusCode > 599 {

@@ -12,10 +12,10 @@ import (
 )
 
 // enqueue puts a frame into the ingress queue, as the integration of API Gateway does.
-// It returns when the queue has it, so that the next frame comes behind it.
+// It returns when the queue has accepted it, so that the next frame comes behind it.
 //
-// A frame that the queue finds too large is one over the limit of this front: its place
-// is taken by a record that says so. How large is too large depends on the queue.
+// If the queue refuses a frame as too large, a record with its size takes its place, as
+// for a frame over the limit of this front. The limit of the queue is not fixed here.
 func (h *handler) enqueue(ctx context.Context, ev events.APIGatewayWebsocketProxyRequest) error {
 	r, err := apigw.RecordOf(ev)
 	if err != nil {

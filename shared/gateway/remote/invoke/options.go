@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/url"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -14,12 +13,12 @@ import (
 	"blindpost/shared/gateway/server"
 )
 
-// Lambda is what this package uses of Lambda; *lambda.Client has it.
+// Lambda is the part of *lambda.Client that this package uses.
 type Lambda interface {
 	Invoke(context.Context, *lambda.InvokeInput, ...func(*lambda.Options)) (*lambda.InvokeOutput, error)
 }
 
-// SQS is what this package uses of SQS; *sqs.Client has it.
+// SQS is the part of *sqs.Client that this package uses.
 type SQS interface {
 	SendMessage(context.Context, *awssqs.SendMessageInput, ...func(*awssqs.Options)) (*awssqs.SendMessageOutput, error)
 }
@@ -51,14 +50,14 @@ type Options struct {
 	IngressURL string
 	// PathParameter is the query parameter that carries the path; default "p".
 	PathParameter string
-	// Timeout bounds a call of a function, with its tries; default 29 s, as with API
+	// Timeout bounds a call of a function, with its retries; default 29 s, as with API
 	// Gateway.
 	Timeout time.Duration
 
 	// Callback is the address at which the functions reach this front. It must be one
 	// that they allow; see apigw.CheckFront.
 	Callback string
-	// Check reports whether a word is the secret that callers have to know.
+	// Check reports whether word is the secret of the callbacks.
 	Check func(ctx context.Context, word string) (bool, error)
 
 	// NewID makes the ids of frames and requests: unique, also across processes.
@@ -68,7 +67,7 @@ type Options struct {
 	Observer Observer
 }
 
-// Observer is told what happens between this front and the functions, for metrics.
+// Observer receives the calls between this front and the functions, for metrics.
 type Observer interface {
 	// Invoked is a call of the function connect, message, disconnect or http, or of
 	// the queue ("ingress"), with its result: "ok", "throttled", "function_error",
@@ -78,7 +77,7 @@ type Observer interface {
 	Called(method string, status int, took time.Duration)
 }
 
-// NopObserver looks away.
+// NopObserver ignores everything.
 type NopObserver struct{}
 
 var _ Observer = NopObserver{}
@@ -86,12 +85,11 @@ var _ Observer = NopObserver{}
 func (NopObserver) Invoked(string, string, time.Duration) {}
 func (NopObserver) Called(string, int, time.Duration)     {}
 
-// MaxPayload is the largest event in bytes that Lambda takes in a call that is waited
-// for.
+// MaxPayload is the largest event in bytes that Lambda accepts in a synchronous call.
 const MaxPayload = 6 << 20
 
-// MaxFrame is the largest frame in bytes that fits into such an event, as base64 and
-// with all that is around it.
+// MaxFrame is the largest frame in bytes that fits into such an event as base64, with
+// the other fields.
 const MaxFrame = (MaxPayload - 64<<10) / 4 * 3
 
 func (o Options) withDefaults() (Options, error) {
@@ -107,9 +105,6 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if err := apigw.CheckFront(o.Callback); err != nil {
 		return o, err
-	}
-	if _, err := url.Parse(o.Callback); err != nil {
-		return o, errors.New("callback address is not a URL")
 	}
 	if o.PathParameter == "" {
 		o.PathParameter = "p"

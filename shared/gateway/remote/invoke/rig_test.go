@@ -91,7 +91,7 @@ func open(t *testing.T, h gateway.Handler, ingress bool, change func(*invoke.Opt
 	transport := callback.NewTransport()
 	r.actions = apigw.NewFront(apigw.FrontOptions{
 		NewClient: func(context.Context, string) (apigw.API, error) { return nil, errors.New("API Gateway was called") },
-		Fronts: []string{r.callback},
+		Fronts:    []string{r.callback},
 		NewRemote: func(_ context.Context, address string) (apigw.RemoteFront, error) {
 			return callback.NewClient(address, words(word), transport), nil
 		},
