@@ -2,11 +2,12 @@ package table
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"time"
 )
 
-// Equal says whether two values have the same kind and content. Zero Values
+// Equal reports whether two values have the same kind and content. Zero Values
 // (absent attributes) are not equal to anything.
 func (v Value) Equal(w Value) bool {
 	if v.kind != w.kind {
@@ -24,16 +25,15 @@ func (v Value) Equal(w Value) bool {
 	}
 }
 
-// Expired says whether the item is absent at that moment.
+// Expired reports whether the item is absent at that moment.
 func (it *Item) Expired(now time.Time) bool {
 	return !it.Expires.IsZero() && !now.Before(it.Expires)
 }
 
-// numberSize is what a number counts in the size of an item: the most that
-// DynamoDB takes for 64 bits.
+// numberSize is the size of a number: the most that DynamoDB counts for 64 bits.
 const numberSize = 11
 
-// Size is what counts against MaxItemSize.
+// Size is the size of an item that MaxItemSize limits.
 func Size(k Key, attrs Attrs) int {
 	size := len(k.Partition) + len(k.Sort)
 	for name, v := range attrs {
@@ -45,15 +45,13 @@ func Size(k Key, attrs Attrs) int {
 	return size
 }
 
-// Apply says what op makes of the item old: the new item, or nil when there is
-// none afterwards. Old is nil when nothing is stored; an expired item counts as
-// absent, so stored items can be passed in as they are. A Check leaves the item
-// as it is.
+// Apply returns the item after op: nil if there is none. Old is the stored item, nil if
+// there is none; Apply treats an expired item as absent. A Check returns the old item.
 //
 // Apply writes neither to op nor to old, but the new item shares the bytes of
-// their values: encode or copy it before handing it out. The operation must
-// have passed Validate. Errors are a *ConditionError (with Op 0), ErrInvalid
-// (an Add to something that is no number, or beyond 64 bits) and ErrTooLarge.
+// their values: encode or copy it before you return it to a caller. The operation must
+// have passed Validate. Errors are a *ConditionError (with Op 0), ErrInvalid (an Add to
+// an attribute that is no number, or beyond 64 bits) and ErrTooLarge.
 func Apply(op Op, old *Item, now time.Time) (*Item, error) {
 	if old != nil && old.Expired(now) {
 		old = nil
@@ -169,4 +167,13 @@ func wholeSeconds(t time.Time) int64 {
 		sec++
 	}
 	return sec
+}
+
+// AtOp sets the operation of a ConditionError in err.
+func AtOp(err error, op int) error {
+	var condition *ConditionError
+	if errors.As(err, &condition) {
+		condition.Op = op
+	}
+	return err
 }

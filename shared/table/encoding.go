@@ -1,6 +1,7 @@
 package table
 
 import (
+	"encoding/binary"
 	"errors"
 	"slices"
 	"strings"
@@ -21,11 +22,11 @@ import (
 //	text        for each attribute its name and, for a string, its value
 //	raw         for each bytes attribute its value
 //
-// Names and strings stand together so that decoding copies them with a single
-// allocation (or with none, from a string), and all bytes with another.
+// Names and strings are adjacent, so that decoding copies all of them with one
+// allocation (with none from a string), and all bytes with another.
 const encodingVersion = 1
 
-// attrHeader is the least an attribute takes: name length, kind, one more.
+// attrHeader is the smallest header of an attribute: name length, kind, one more.
 const attrHeader = 3
 
 var errCorrupt = errors.New("stored item is corrupt")
@@ -51,22 +52,22 @@ func AppendItem(dst []byte, attrs Attrs, expires time.Time) []byte {
 	if expires.IsZero() {
 		dst = append(dst, 0)
 	} else {
-		dst = appendUvarint(dst, uint64(wholeSeconds(expires)))
+		dst = binary.AppendUvarint(dst, uint64(wholeSeconds(expires)))
 	}
-	dst = appendUvarint(dst, uint64(len(sorted)))
-	dst = appendUvarint(dst, uint64(text))
-	dst = appendUvarint(dst, uint64(raw))
+	dst = binary.AppendUvarint(dst, uint64(len(sorted)))
+	dst = binary.AppendUvarint(dst, uint64(text))
+	dst = binary.AppendUvarint(dst, uint64(raw))
 	for i := range sorted {
 		v := &sorted[i].v
-		dst = appendUvarint(dst, uint64(len(sorted[i].name)))
+		dst = binary.AppendUvarint(dst, uint64(len(sorted[i].name)))
 		dst = append(dst, byte(v.kind))
 		switch v.kind {
 		case KindString:
-			dst = appendUvarint(dst, uint64(len(v.str)))
+			dst = binary.AppendUvarint(dst, uint64(len(v.str)))
 		case KindBytes:
-			dst = appendUvarint(dst, uint64(len(v.raw)))
+			dst = binary.AppendUvarint(dst, uint64(len(v.raw)))
 		default:
-			dst = appendUvarint(dst, uint64(v.num)<<1^uint64(v.num>>63))
+			dst = binary.AppendUvarint(dst, uint64(v.num)<<1^uint64(v.num>>63))
 		}
 	}
 	for i := range sorted {
@@ -79,14 +80,13 @@ func AppendItem(dst []byte, attrs Attrs, expires time.Time) []byte {
 	return dst
 }
 
-// DecodeItem decodes what AppendItem wrote. It keeps nothing of b. Whatever b
-// is, it answers an error rather than panic, and what it allocates is bounded by
-// len(b), not by the lengths that b claims.
+// DecodeItem decodes what AppendItem wrote. It keeps nothing of b. For a malformed b it
+// returns an error and never panics; its allocations are bounded by len(b), not by the
+// lengths in b.
 func DecodeItem(k Key, b []byte) (Item, error) { return decode(k, b) }
 
-// DecodeItemString is DecodeItem for an encoding held in a string. The strings
-// of the item share it, which saves a copy and keeps s alive as long as they
-// are.
+// DecodeItemString is DecodeItem for an encoding in a string. The strings of the item
+// share its memory, which saves a copy and keeps s alive.
 func DecodeItemString(k Key, s string) (Item, error) { return decode(k, s) }
 
 // DecodeExpires reads only the expiry of an encoded item.
@@ -102,6 +102,13 @@ func DecodeExpires[T string | []byte](b T) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	return time.Unix(int64(sec), 0).UTC(), nil
+}
+
+// Expired reports whether an encoded item is absent. An encoding that cannot be decoded
+// counts as present: its reader gets an error.
+func Expired[T string | []byte](enc T, now time.Time) bool {
+	expires, err := DecodeExpires(enc)
+	return err == nil && (&Item{Expires: expires}).Expired(now)
 }
 
 func decode[T string | []byte](k Key, b T) (Item, error) {
@@ -173,17 +180,8 @@ func decode[T string | []byte](k Key, b T) (Item, error) {
 	return Item{Key: k, Attrs: attrs, Expires: expires}, nil
 }
 
-func appendUvarint(dst []byte, n uint64) []byte {
-	for n >= 0x80 {
-		dst = append(dst, byte(n)|0x80)
-		n >>= 7
-	}
-	return append(dst, byte(n))
-}
-
-// uvarint reads a varint at pos and returns the position behind it, or -1 when
-// there is none; with a pos of -1 it returns -1, so that a row of reads needs
-// one check at its end.
+// uvarint reads a varint at pos and returns the position behind it, or -1 if there is
+// none. For a pos of -1 it returns -1, so that several reads need only one check.
 func uvarint[T string | []byte](b T, pos int) (uint64, int) {
 	if pos < 0 {
 		return 0, -1

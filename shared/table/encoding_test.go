@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math"
 	"reflect"
 	"strings"
@@ -120,11 +121,11 @@ func TestDecodeCorrupt(t *testing.T) {
 		"version":         {2, 0, 0, 0, 0},
 		"zero version":    {0, 0, 0, 0, 0},
 		"trailing byte":   append(bytes.Clone(good), 0),
-		"expiry too late": append([]byte{1}, appendUvarint(nil, maxExpires+1)...),
-		"huge count":      append(appendUvarint([]byte{1, 0}, huge), 0, 0),
-		"huge text":       append(appendUvarint([]byte{1, 0, 0}, huge), 0),
-		"huge raw":        appendUvarint([]byte{1, 0, 0, 0}, huge),
-		"lengths wrap":    appendUvarint(appendUvarint([]byte{1, 0, 0}, 1<<63), 1<<63),
+		"expiry too late": append([]byte{1}, binary.AppendUvarint(nil, maxExpires+1)...),
+		"huge count":      append(binary.AppendUvarint([]byte{1, 0}, huge), 0, 0),
+		"huge text":       append(binary.AppendUvarint([]byte{1, 0, 0}, huge), 0),
+		"huge raw":        binary.AppendUvarint([]byte{1, 0, 0, 0}, huge),
+		"lengths wrap":    binary.AppendUvarint(binary.AppendUvarint([]byte{1, 0, 0}, 1<<63), 1<<63),
 		"long varint":     append([]byte{1}, bytes.Repeat([]byte{0x80}, 20)...),
 		"unsorted names":  {1, 0, 2, 2, 0, 1, byte(KindNumber), 0, 1, byte(KindNumber), 0, 'b', 'a'},
 		"a name twice":    {1, 0, 2, 2, 0, 1, byte(KindNumber), 0, 1, byte(KindNumber), 0, 'a', 'a'},

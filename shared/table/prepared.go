@@ -2,16 +2,16 @@ package table
 
 import "time"
 
-// Prepared is a valid operation, with the work done that does not depend on the
-// stored item. It lets an implementation that stores encoded items do that work
-// before it takes its lock. It refers to the operation's values, which must
-// stay as they are until it has been applied.
+// Prepared is a valid operation whose new item is already encoded as far as it does not
+// depend on the stored one. So an implementation that stores encoded items can encode
+// before it takes its lock. Prepared refers to the operation's values, which must not
+// change until it is applied.
 type Prepared struct {
 	op  Op
 	put []byte // the encoded item of a Put
 }
 
-// Prepare makes an operation ready that has passed Validate.
+// Prepare prepares an operation that has passed Validate.
 func Prepare(op Op) Prepared {
 	p := Prepared{op: op}
 	if op.Action == Put {
@@ -24,9 +24,8 @@ func Prepare(op Op) Prepared {
 func (p *Prepared) Action() Action { return p.op.Action }
 
 // ApplyEncoded is [Apply] for encoded items. Old is the stored encoding, empty
-// when nothing is stored. The answer is the encoding of the new item, empty
-// when there is none afterwards; it may be appended to scratch. Do not call it
-// for a Check, which changes nothing: see [CheckEncoded].
+// when nothing is stored. It returns the encoding of the new item, empty when there is
+// none; it may use scratch for that. For a Check call [CheckEncoded] instead.
 func ApplyEncoded[T string | []byte](p *Prepared, old T, now time.Time, scratch []byte) ([]byte, error) {
 	switch p.op.Action {
 	case Put, Delete:
@@ -64,8 +63,7 @@ func CheckEncoded[T string | []byte](p *Prepared, old T, now time.Time) error {
 	return nil
 }
 
-// looksInside says whether a condition needs more than to know that there is an
-// item.
+// looksInside reports whether a condition needs the attributes of the item.
 func looksInside(conds []Cond) bool {
 	for i := range conds {
 		if conds[i].Test != Exists && conds[i].Test != Absent {
@@ -75,8 +73,8 @@ func looksInside(conds []Cond) bool {
 	return false
 }
 
-// decodeLive decodes an item unless it is absent; without inside, the item it
-// returns has no attributes.
+// decodeLive decodes an item unless it is absent; without inside, the returned item has
+// no attributes.
 func decodeLive[T string | []byte](k Key, b T, now time.Time, inside bool) (*Item, error) {
 	if len(b) == 0 {
 		return nil, nil

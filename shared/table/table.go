@@ -13,30 +13,29 @@
 //   - An item whose Expires has come is absent, for reads, conditions and
 //     updates alike, from that very moment (expires at T: absent when now >= T),
 //     whether or not it has been removed physically. The clock is injected.
-//   - What is passed in is not kept or changed by the table, what is handed out
-//     belongs to the caller.
+//   - The table neither keeps nor changes what it is given; what it returns belongs to
+//     the caller.
 //
 // # When the answer to a write is lost
 //
 // ErrCondition, ErrBusy, ErrTooLarge and ErrInvalid say that nothing was written. Any
-// other error of Write or Transact leaves it uncertain: all of it was done, or
-// nothing, or it may still be done a moment later (a request that was on its way when
-// the connection broke, a context that ended, a process that died). The table does
-// not try again by itself what it cannot recognise as done, and the item as it was
-// before is lost with the answer. So for its caller an uncertain write is what a
-// crash at that point would be, and whoever comes next, in the same process or
-// another, must be able to meet the write, done or not:
+// other error of Write or Transact leaves the outcome uncertain: all of it was done, or
+// nothing, or it may still be done a moment later (the connection broke while the request
+// was under way, the context ended, the process died). The table does not retry a write
+// that it could not recognise as done, and the old item is lost with the answer. So for
+// the caller an uncertain write is like a crash at that point, and the next handler, in
+// the same process or another, must be able to continue whether the write was done or
+// not. Each write is therefore one of these:
 //
-//   - It is written so that once more is harmless (a Put of a fixed content, a
-//     Delete, an attribute set to a fixed value), or
-//   - it leaves a trace by which its author knows it again (the id of the frame that
-//     was stored, the connection that has joined, was taken offline or has consumed a
-//     token), and a failed condition is read as "somebody else" only after a look for
-//     that trace, or
-//   - it is a count of which one too many does no harm.
+//   - It can be repeated without harm (a Put of a fixed content, a Delete, an attribute
+//     set to a fixed value).
+//   - It leaves a trace by which its author recognises it (the id of the stored frame,
+//     the connection that joined, went offline or consumed a token). After a failed
+//     condition the author first looks for that trace, before it concludes that another
+//     handler made the change.
+//   - It is a count that may be one too high.
 //
-// What was to follow the write is still to be done when it is met: a caller that finds
-// its write done goes on behind it, and does not take it for history.
+// A caller that finds its own write done must still do the steps that follow it.
 package table
 
 import (
@@ -72,9 +71,9 @@ const (
 	KindBytes
 )
 
-// Value is one attribute: a string, a 64-bit integer or bytes. Empty strings
-// and empty bytes are values like others. Values of different kinds are never
-// equal and never less.
+// Value is one attribute: a string, a 64-bit integer or bytes. Empty strings and
+// empty bytes are ordinary values. Values of different kinds are never equal and never
+// less.
 type Value struct {
 	kind Kind
 	str  string
@@ -116,7 +115,7 @@ type Item struct {
 	Expires time.Time
 }
 
-// Test is what a condition demands.
+// Test is the kind of a condition.
 type Test uint8
 
 // The tests. All but Exists, Absent and AttrAbsent fail if the attribute is
@@ -144,7 +143,7 @@ type Cond struct {
 	Value Value
 }
 
-// If helpers, so that a list of conditions reads like a sentence.
+// Constructors of conditions.
 func IfExists() Cond                    { return Cond{Test: Exists} }
 func IfAbsent() Cond                    { return Cond{Test: Absent} }
 func IfNone(attr string) Cond           { return Cond{Test: AttrAbsent, Attr: attr} }
@@ -154,7 +153,7 @@ func IfAtMost(attr string, n int64) Cond {
 	return Cond{Test: AtMost, Attr: attr, Value: Number(n)}
 }
 
-// Action is what an operation does.
+// Action is the kind of an operation.
 type Action uint8
 
 // The actions.
@@ -162,8 +161,8 @@ const (
 	// Put replaces the whole item with Set and Expires.
 	Put Action = iota + 1
 	// Update changes Set, Add and Remove and leaves the other attributes
-	// alone; it creates the item if it is absent. An attribute stands in at
-	// most one of the three.
+	// unchanged; it creates the item if it is absent. An attribute may be in at most
+	// one of the three.
 	Update
 	// Delete removes the item; it is no error if there is none.
 	Delete
@@ -191,9 +190,8 @@ type Op struct {
 	KeepForever bool
 }
 
-// Errors. Implementations return errors that match them with errors.Is. Of a write
-// that ended with another error nobody knows whether it was done; see the package
-// documentation.
+// Errors. Implementations return errors that match them with errors.Is. After any other
+// error the outcome of a write is uncertain; see the package documentation.
 var (
 	// ErrNotFound is the answer of Get for an absent item.
 	ErrNotFound = errors.New("item not found")

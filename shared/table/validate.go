@@ -7,10 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// The rules of the contract that can be checked without looking at the stored
-// item. Every implementation calls these first, so that a request one of them
-// refuses is refused by all. Messages name the rule and never the offending
-// value: keys and values do not belong into logs.
+// The rules of the contract that do not depend on the stored item. Every implementation
+// checks them first, so that all refuse the same requests. Messages name the rule and
+// never the value: keys and values must not get into logs.
 
 // Validate checks a key.
 func (k Key) Validate() error {
@@ -73,9 +72,8 @@ func ValidateTransaction(ops []Op) error {
 	return nil
 }
 
-// Validate checks one operation, as it may stand in a Transact. It answers
-// ErrTooLarge when Set alone exceeds MaxItemSize and ErrInvalid for everything
-// else.
+// Validate checks one operation of a Transact. It returns ErrTooLarge if Set alone
+// exceeds MaxItemSize, and ErrInvalid for any other violation.
 func Validate(op Op) error {
 	if err := op.Key.Validate(); err != nil {
 		return err
@@ -217,8 +215,8 @@ func validateExpires(t time.Time) error {
 	return nil
 }
 
-// repeatsKey compares small transactions pair by pair, which is most of them
-// and needs no map.
+// repeatsKey reports whether two operations have the same key. It compares the keys of
+// small transactions, which are most, pair by pair, without a map.
 func repeatsKey(ops []Op) bool {
 	if len(ops) <= 8 {
 		for i := range ops {
@@ -237,7 +235,7 @@ func repeatsKey(ops []Op) bool {
 	return len(seen) < len(ops)
 }
 
-// keyProblem says what is wrong with a key part, or "".
+// keyProblem describes what is wrong with a key part, or returns "".
 func keyProblem(s string) string {
 	if s == "" {
 		return "is empty"
@@ -257,7 +255,7 @@ func keyProblem(s string) string {
 	return ""
 }
 
-// wideKeyProblem is the rest of keyProblem for what is not ASCII.
+// wideKeyProblem is the part of keyProblem for characters beyond ASCII.
 func wideKeyProblem(s string) string {
 	if !utf8.ValidString(s) {
 		return "is not valid UTF-8"

@@ -2,24 +2,21 @@
 //
 // It keeps the contract of package table, and in addition:
 //
-//   - One goroutine writes. What others ask for while a commit is under way is
-//     gathered into the next one, so that many writers share the cost of
-//     reaching the disk, and a lone writer never waits for company.
-//   - Each operation is judged against the state that the earlier ones of its
-//     batch have left; one that fails disturbs no other. All are answered after
-//     the commit.
-//   - A commit that fails (disk full, I/O error) is answered to everybody in it
-//     with an error that is none of table's, and leaves the file as it was.
-//     Later writes work again when the cause is gone. When only the very last
-//     step fails, the confirmation that the disk has it, the batch waits up to 10 s
-//     for a further commit that confirms it, and is then answered as done. Without
-//     one the table is broken: see [Table.Failed].
-//   - A context that ends before its operation's batch has begun takes the
-//     operation back. After that the call waits for the answer, which is then
-//     definite.
+//   - One goroutine writes. It commits the requests that arrive during a commit
+//     together in the next one, so that many writers share the cost of a disk write,
+//     and a single writer never waits for others.
+//   - Each operation sees the state that the earlier operations of its batch left. A
+//     failed operation does not affect the others. All are answered after the commit.
+//   - If a commit fails (disk full, I/O error), all its callers get an error that is
+//     none of table's, and the file is unchanged. Later writes work again when the cause
+//     is gone. If only the last step fails, the sync of the state page, the batch waits
+//     up to 10 s for a further commit that confirms it, and is then answered as done.
+//     Without one the table is broken: see [Table.Failed].
+//   - A context that ends before its operation's batch begins withdraws the operation.
+//     After that the call waits for the answer, which is then definite.
 //   - A second process that opens the file gets an error that says so.
 //
-// Expired items are absent at once. Their space is given back by [Table.Sweep].
+// Expired items are absent at once. [Table.Sweep] frees their space.
 package bolt
 
 import (
@@ -48,11 +45,11 @@ var ErrClosed = errors.New("table is closed")
 type Options struct {
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
-	// LockTimeout is how long Open waits for another process to let go of the
-	// file; 1 s if zero.
+	// LockTimeout is how long Open waits for another process to release the file; 1 s if
+	// zero.
 	LockTimeout time.Duration
-	// CacheBytes is about how much memory hot items may take; 32 MB if zero,
-	// none if negative.
+	// CacheBytes is about how much memory the cache may use; 32 MB if zero, none if
+	// negative.
 	CacheBytes int
 }
 
@@ -61,9 +58,8 @@ const (
 	defaultLockTimeout = time.Second
 	defaultCacheBytes  = 32 << 20
 
-	// format is the version of what is in the file. Version 1: bucket "items"
-	// with storage key to encoded item, bucket "expiry" with expiry key to
-	// nothing.
+	// format is the version of the file format. Version 1: bucket "items" maps storage
+	// keys to encoded items, bucket "expiry" has expiry keys with empty values.
 	format = 1
 )
 
@@ -113,10 +109,9 @@ func Open(path string, o Options) (*Table, error) {
 	}
 	db, err := bbolt.Open(path, fileMode, &bbolt.Options{
 		Timeout: o.LockTimeout,
-		// The list of free pages is not written with each commit: it grows with
-		// what was deleted, and would be most of what a commit writes after a
-		// large sweep (with 70,000 free pages, a lone write took 2.9 ms instead
-		// of 0.5). In exchange Open walks over all pages, 0.15 s for 300 MB.
+		// A commit does not write the list of free pages: after a large sweep the list
+		// would be most of what a commit writes (with 70,000 free pages, a single write
+		// took 2.9 ms instead of 0.5). In exchange Open reads all pages, 0.15 s for 300 MB.
 		NoFreelistSync: true,
 		// The map finds a run of free pages at once; the array searches.
 		FreelistType: bbolt.FreelistMapType,
@@ -153,8 +148,8 @@ func Open(path string, o Options) (*Table, error) {
 	return t, nil
 }
 
-// syncDirectory makes a new file's name durable. Not every system can do that
-// for a directory; those that cannot do not need it.
+// syncDirectory makes the name of a new file durable. Systems that cannot sync a
+// directory do not need it.
 func syncDirectory(path string) {
 	if dir, err := os.Open(filepath.Dir(path)); err == nil {
 		_ = dir.Sync()
@@ -187,9 +182,9 @@ func prepareFile(db *bbolt.DB) error {
 	})
 }
 
-// Close ends the table: it waits until what has been queued is committed, and
-// closes the file. When ctx ends first, operations that no commit has begun are
-// answered with ErrClosed. In any case the file is closed when Close returns.
+// Close ends the table: it waits until all queued operations are committed, and closes
+// the file. If ctx ends first, it answers the operations of which no commit has begun
+// with ErrClosed. In any case the file is closed when Close returns.
 func (t *Table) Close(ctx context.Context) error {
 	t.mu.Lock()
 	t.closed = true
@@ -219,9 +214,9 @@ func (t *Table) signal() {
 	}
 }
 
-// separator stands between partition and sort key. It is no part of either, as
-// keys have no control characters, and less than all that are; the order of
-// storage keys within a partition is therefore that of the sort keys.
+// separator is between partition and sort key. As keys have no control characters, it
+// occurs in neither and is less than all their characters. So storage keys of a
+// partition have the order of the sort keys.
 const separator = 0
 
 func appendStorageKey(dst []byte, k table.Key) []byte {

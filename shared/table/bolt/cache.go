@@ -6,25 +6,23 @@ import (
 	"sync/atomic"
 )
 
-// cache holds encoded items that were read with Get, so that reading a hot one
-// does not take a transaction of the file: for 400 bytes 0.6 µs instead of 1.3
-// µs over a hundred items, 1.4 µs instead of 3 µs over 100,000.
+// cache holds encoded items that were read with Get, so that reading one again needs no
+// transaction of the file: for 400 bytes 0.6 µs instead of 1.3 µs over a hundred items,
+// 1.4 µs instead of 3 µs over 100,000.
 //
-// It never shows anything else than the file would. The rule is: an entry that
-// is not blocked equals what a transaction begun now would read. Three steps
-// keep it:
+// The cache is always equal to the file: an entry that is not blocked equals what a
+// transaction begun now would read. Three steps ensure that:
 //
-//   - Before the writer commits, it blocks every key the batch changes. From
-//     then on, reads of these keys go to the file, where the commit becomes
-//     visible for all keys at one moment.
-//   - After the commit, and before anybody is answered, it settles them: the key
-//     gets its new value, or is forgotten.
-//   - A reader that missed may insert what it then read from the file only if no
-//     key of the shard was blocked since it missed (generation). Otherwise its
-//     value may be older than the commit that has been settled meanwhile.
+//   - Before the writer commits, it blocks every key that the batch changes. From then
+//     on reads of these keys go to the file, where the commit becomes visible for all
+//     keys at one moment.
+//   - After the commit, and before it answers any caller, it settles the keys: a key
+//     gets its new value or is removed.
+//   - A reader that missed may insert the value it read from the file only if no key of
+//     the shard was blocked since then (generation). Otherwise its value may be older
+//     than the commit that was settled meanwhile.
 //
-// Expiry is not the cache's business; whoever reads an entry looks at the
-// clock. A nil cache keeps nothing.
+// The cache ignores expiry; its reader checks the clock. A nil cache keeps nothing.
 type cache struct {
 	seed   maphash.Seed
 	admit  uint32 // cacheAdmit, but for tests
@@ -33,14 +31,14 @@ type cache struct {
 
 const (
 	cacheShards = 64
-	// cacheItem is the largest item kept, so that a shard holds at least some
+	// cacheItem is the largest item in the cache, so that a shard holds at least a few
 	// hundred.
 	cacheItem = 4 << 10
-	// cacheOverhead is about what an entry takes beside key and value.
+	// cacheOverhead is about the size of an entry without its key and value.
 	cacheOverhead = 80
-	// cacheAdmit is how many misses of a shard lead to one insertion. What is
-	// hot gets in soon all the same, and reads that go over more than the cache
-	// holds do not pay 2 µs each for an entry that is gone before it is used.
+	// cacheAdmit is how many misses of a shard lead to one insertion. Items that are
+	// read often still get in soon, and reads of more items than fit do not cost 2 µs
+	// each for an entry that is evicted before it is used.
 	cacheAdmit = 8
 )
 
@@ -94,7 +92,7 @@ func (c *cache) get(key []byte) (enc string, t ticket) {
 	return entry.enc, t
 }
 
-// insert keeps what a reader with this ticket has read.
+// insert adds the value that a reader with this ticket has read.
 func (c *cache) insert(key, enc []byte, t ticket) {
 	if t.blocked || len(enc) > cacheItem {
 		return
@@ -114,7 +112,7 @@ func (c *cache) insert(key, enc []byte, t ticket) {
 	s.set(string(key), string(enc))
 }
 
-// block makes reads of the key go to the file. Blocking twice is blocking once.
+// block makes reads of the key go to the file. Blocking a key twice is allowed.
 func (c *cache) block(key []byte) {
 	if c == nil {
 		return
@@ -130,9 +128,8 @@ func (c *cache) block(key []byte) {
 	}
 }
 
-// settle ends blocking. A key that was kept before is kept with its new value;
-// others are left for readers to insert. With an empty value the key is
-// forgotten.
+// settle ends blocking. A key that was in the cache gets its new value; readers insert
+// the others. With an empty value the key is removed.
 func (c *cache) settle(key string, enc []byte) {
 	if c == nil {
 		return
@@ -149,7 +146,7 @@ func (c *cache) settle(key string, enc []byte) {
 
 func (s *cacheShard) set(key, enc string) {
 	size := len(key) + len(enc) + cacheOverhead
-	// What has to go is chosen by the order of the map, which is random.
+	// The random order of the map chooses which entries are evicted.
 	for victim, entry := range s.entries {
 		if s.size+size <= s.max {
 			break

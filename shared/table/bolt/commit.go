@@ -11,15 +11,15 @@ import (
 	"blindpost/shared/table"
 )
 
-// Bounds of one commit. They keep the wait of its first caller short: a batch
-// of this size takes about 10 ms.
+// Bounds of one commit, so that its first caller waits only a short time: a batch of this
+// size takes about 10 ms.
 const (
 	maxBatchWrites = 2048
 	maxBatchBytes  = 8 << 20
 )
 
-// run is the writer. It commits what is queued, batch after batch, and waits
-// only when there is nothing.
+// run is the writer. It commits what is queued, batch after batch, and waits when the
+// queue is empty.
 func (t *Table) run() {
 	defer close(t.done)
 	var pending []*request
@@ -49,8 +49,8 @@ func (t *Table) run() {
 	}
 }
 
-// takeQueue takes all that is queued; open is false when the table is closed
-// and nothing is left.
+// takeQueue takes the whole queue; open is false when the table is closed and the queue
+// is empty.
 func (t *Table) takeQueue() (pending []*request, open bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,7 +82,7 @@ func batchLength(pending []*request) int {
 	return len(pending)
 }
 
-// answer ends requests that nobody has begun.
+// answer answers requests of which no commit has begun.
 func answer(requests []*request, err error) {
 	for _, r := range requests {
 		if r.state.CompareAndSwap(stateQueued, stateTaken) {
@@ -92,8 +92,8 @@ func answer(requests []*request, err error) {
 	}
 }
 
-// commitBatch carries out a batch in one transaction of the file and answers
-// it. Requests that were withdrawn meanwhile are left out.
+// commitBatch carries out a batch in one transaction of the file and answers it. It skips
+// requests that were withdrawn meanwhile.
 func (t *Table) commitBatch(batch []*request) {
 	taken := batch[:0]
 	for _, r := range batch {
@@ -115,8 +115,8 @@ func (t *Table) commitBatch(batch []*request) {
 	}
 }
 
-// carryOut returns an error when the batch as a whole has failed. What concerns
-// one request only is in its answer.
+// carryOut returns an error if the whole batch failed. An error of one request is in its
+// answer.
 func (t *Table) carryOut(batch []*request) error {
 	err := t.transact(batch)
 	for key, enc := range t.touched {
@@ -138,8 +138,7 @@ func (t *Table) transact(batch []*request) error {
 		return err
 	}
 	b := buckets{items: tx.Bucket(bucketItems), expiry: tx.Bucket(bucketExpiry), cache: t.cache, touched: t.touched}
-	// Expiries mostly grow, so its pages can be filled: they are rarely split
-	// again.
+	// Expiries mostly grow, so its pages can be filled: they are rarely split again.
 	b.expiry.FillPercent = 0.9
 	for _, r := range batch {
 		now := t.now()
@@ -165,8 +164,7 @@ func (t *Table) transact(batch []*request) error {
 	return nil
 }
 
-// rollback ends a transaction, unless that has happened already, and returns
-// the error it was ended for.
+// rollback ends a transaction, unless it has ended already, and returns the reason.
 func rollback(tx *bbolt.Tx, reason error) error {
 	if err := tx.Rollback(); err != nil && reason == nil && !errors.Is(err, bolterrors.ErrTxClosed) {
 		return err
@@ -183,27 +181,23 @@ type buckets struct {
 	scratch       []byte
 }
 
-// touch says that an item gets a new encoding, nil for none.
+// touch notes the new encoding of an item, nil for none.
 func (b *buckets) touch(key, enc []byte) {
 	b.dirty = true
 	b.cache.block(key)
 	b.touched[string(key)] = enc
 }
 
-// request carries out all writes of a request or none. It sets the answer; what
-// it returns is an error of the file, after which the batch cannot go on.
+// request carries out all writes of a request or none, and sets its answer. It returns
+// an error only if the file failed; the batch must stop then.
 func (b *buckets) request(r *request, now time.Time) error {
-	// The writes have different keys, so all can be judged before the first is
+	// The writes have different keys, so all can be evaluated before the first is
 	// stored.
 	for i := range r.writes {
 		w := &r.writes[i]
 		w.stored = b.items.Get(w.key)
-		if err := w.judge(now); err != nil {
-			var condition *table.ConditionError
-			if errors.As(err, &condition) {
-				condition.Op = i
-			}
-			r.err = err
+		if err := w.evaluate(now); err != nil {
+			r.err = table.AtOp(err, i)
 			return nil
 		}
 	}
@@ -218,8 +212,8 @@ func (b *buckets) request(r *request, now time.Time) error {
 	return nil
 }
 
-// judge evaluates a write against what is stored.
-func (w *write) judge(now time.Time) (err error) {
+// evaluate computes the new item of a write from the stored one.
+func (w *write) evaluate(now time.Time) (err error) {
 	if w.prepared.Action() == table.Check {
 		return table.CheckEncoded(&w.prepared, w.stored, now)
 	}
@@ -257,27 +251,17 @@ func (b *buckets) store(w *write) error {
 	return nil
 }
 
-// expiryOf reads the expiry of an encoding, the zero time for none. An
-// encoding that cannot be read has no entry in the index either.
+// expiryOf is the expiry of an encoding, the zero time for none. An encoding that cannot
+// be decoded has no entry in the index.
 func expiryOf(enc []byte) time.Time {
-	if len(enc) == 0 {
-		return time.Time{}
-	}
-	expires, err := table.DecodeExpires(enc)
-	if err != nil {
-		return time.Time{}
-	}
+	expires, _ := table.DecodeExpires(enc) // zero with an error
 	return expires
 }
 
 // liveCopy copies an encoding, or returns nil when the item is absent.
 func liveCopy(enc []byte, now time.Time) []byte {
-	if len(enc) == 0 || expiredBy(expiryOf(enc), now) {
+	if len(enc) == 0 || table.Expired(enc, now) {
 		return nil
 	}
 	return append([]byte(nil), enc...)
-}
-
-func expiredBy(expires, now time.Time) bool {
-	return !expires.IsZero() && !now.Before(expires)
 }

@@ -8,27 +8,26 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// A commit has two steps that wait for the disk: the pages, then the page that
-// makes them the current state. When the second wait fails, the state is
-// there for every reader, and may or may not be there after a loss of power.
-// Neither answer to the batch would be true: "failed" has items appear which
-// their writer believes absent, "done" promises what the disk has not confirmed.
-// Waiting for the disk again proves nothing either, as the kernel may have
-// dropped what it could not write. A further commit does: it writes a state page
-// of its own, which has the same pages below it.
+// A commit syncs the disk twice: for the data pages, then for the state page that makes
+// them current. If the second sync fails, every reader sees the new state, but it may be
+// lost in a power failure. Neither answer to the batch would be true: after "failed" the
+// items would appear although their writer believes them absent; "done" would promise
+// what the disk has not confirmed. A second sync proves nothing, as the kernel may have
+// dropped the pages that it could not write. A further commit does prove it: it writes a
+// new state page, which refers to the same data pages.
 
-// ErrBroken is the answer of every write after a commit that could neither be
-// confirmed nor be taken back. Opening the file anew brings certainty.
-var ErrBroken = errors.New("the disk has not confirmed a commit, and does not answer since")
+// ErrBroken is the answer of every write after a commit that could neither be confirmed
+// nor be rolled back. Only opening the file again shows which state it has.
+var ErrBroken = errors.New("the disk did not confirm a commit and has not accepted a write since")
 
 const (
-	// confirmEvery and confirmFor say how often and for how long it is tried to
-	// settle such a commit, while its callers wait.
+	// confirmEvery and confirmFor are how often and how long the writer tries to confirm
+	// such a commit, while its callers wait.
 	confirmEvery = 100 * time.Millisecond
 	confirmFor   = 10 * time.Second
 )
 
-// finish commits a transaction and finds out whether it is there.
+// finish commits a transaction. After an error it finds out whether readers see it.
 func (t *Table) finish(tx *bbolt.Tx) error {
 	id := tx.ID()
 	err := t.commit(tx)
@@ -36,11 +35,11 @@ func (t *Table) finish(tx *bbolt.Tx) error {
 		return nil
 	}
 	_ = rollback(tx, nil)
-	there, errLook := t.reached(id)
-	if errLook != nil {
-		return errors.Join(err, errLook)
+	visible, errRead := t.reached(id)
+	if errRead != nil {
+		return errors.Join(err, errRead)
 	}
-	if !there {
+	if !visible {
 		return err
 	}
 	return t.confirm(err)
@@ -56,8 +55,8 @@ func (t *Table) reached(id int) (bool, error) {
 	return reached, tx.Rollback()
 }
 
-// confirm settles a commit that is there in spite of the error reason. If that
-// does not work the table is broken.
+// confirm confirms a commit that is visible in spite of the error reason. If that fails,
+// the table is broken.
 func (t *Table) confirm(reason error) error {
 	for waited := time.Duration(0); ; waited += confirmEvery {
 		err := t.commitNothing()
@@ -73,7 +72,7 @@ func (t *Table) confirm(reason error) error {
 	}
 }
 
-// commitNothing makes a commit that leaves everything as it is.
+// commitNothing makes a commit that changes nothing.
 func (t *Table) commitNothing() error {
 	tx, err := t.db.Begin(true)
 	if err != nil {
@@ -88,6 +87,6 @@ func (t *Table) commitNothing() error {
 	return nil
 }
 
-// Failed is closed when the table is broken: it answers every write with
-// [ErrBroken], and its owner should end, so that it is opened anew.
+// Failed is closed when the table is broken. It then answers every write with
+// [ErrBroken]; the process should end and open the file again.
 func (t *Table) Failed() <-chan struct{} { return t.failed }

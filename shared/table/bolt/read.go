@@ -13,12 +13,11 @@ import (
 	"blindpost/shared/table"
 )
 
-// pageSize is how many bytes a query reads at most, those of expired items
-// included, so that it keeps old pages of the file alive for a bounded time.
+// pageSize is the most bytes that a query reads, including those of expired items, so
+// that it keeps old pages of the file alive for a bounded time.
 const pageSize = 1 << 20
 
-// begin starts a transaction that reads. It sees every commit that has been
-// answered.
+// begin starts a read transaction. It sees every commit that was answered.
 func (t *Table) begin() (*bbolt.Tx, error) {
 	tx, err := t.db.Begin(false)
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
@@ -50,8 +49,7 @@ func (t *Table) Get(ctx context.Context, k table.Key) (table.Item, error) {
 	return it, nil
 }
 
-// lookup reads a stored item, expired or not, from the cache or else from the
-// file.
+// lookup reads a stored item, expired or not, from the cache or the file.
 func (t *Table) lookup(k table.Key, key []byte) (table.Item, error) {
 	if t.ended.Load() {
 		return table.Item{}, ErrClosed
@@ -118,7 +116,7 @@ func (t *Table) readPage(cursor *bbolt.Cursor, q table.Query) (table.Page, error
 		}
 		size += len(stored)
 		page.Next = sort
-		if expiredBy(expiryOf(stored), now) {
+		if table.Expired(stored, now) {
 			continue
 		}
 		it, err := table.DecodeItem(table.Key{Partition: q.Partition, Sort: sort}, stored)

@@ -8,8 +8,8 @@ import (
 	"blindpost/shared/table"
 )
 
-// request is what a caller asks of the writer. The caller fills it and waits
-// for done; between the two it belongs to the writer.
+// request is a request of a caller to the writer. The caller fills it and waits for
+// done; in between it belongs to the writer.
 type request struct {
 	writes  []write
 	size    int       // bytes to be written, roughly
@@ -34,7 +34,7 @@ type write struct {
 	next     []byte // encoding to store, nil to delete
 }
 
-// States of a request. Taking and withdrawing exclude each other.
+// States of a request. Only a queued request can be taken or withdrawn.
 const (
 	stateQueued int32 = iota
 	stateTaken
@@ -43,8 +43,7 @@ const (
 
 func (t *Table) newRequest() *request { return t.requests.Get().(*request) }
 
-// release gives a request back whose answer has been read. It lets go of the
-// caller's values.
+// release gives a request back to the pool, without the caller's values.
 func (t *Table) release(r *request) {
 	clear(r.writes)
 	*r = request{writes: r.writes[:0], done: r.done}
@@ -58,8 +57,8 @@ func (r *request) add(op *table.Op) {
 	r.size += len(key) + table.Size(op.Key, op.Set)
 }
 
-// submit queues a request and waits for its answer. If it returns false, the
-// request was not carried out, is not the caller's any more, and err says why.
+// submit queues a request and waits for its answer. If it returns false, the request was
+// not carried out for the reason err, and the caller must not use it any more.
 func (t *Table) submit(ctx context.Context, r *request) (answered bool, err error) {
 	if err := ctx.Err(); err != nil {
 		t.release(r)
@@ -129,10 +128,10 @@ func (t *Table) Transact(ctx context.Context, ops []table.Op) error {
 	return err
 }
 
-// Sweep removes items that are expired at now and by the table's own clock, the
-// oldest first, in transactions of at most limit, until none is left. Other
-// writes take their turn in between, so a smaller limit makes them wait less: an
-// item costs some 20 to 40 µs. It returns how many it removed.
+// Sweep removes the items that are expired both at now and by the table's own clock, the
+// oldest first, in transactions of at most limit, until none is left. Other writes run
+// in between; a smaller limit makes them wait less, as an item costs 20 to 40 µs. It
+// returns how many it removed.
 func (t *Table) Sweep(ctx context.Context, now time.Time, limit int) (int, error) {
 	if limit < 1 {
 		limit = defaultSweep
@@ -157,5 +156,5 @@ func (t *Table) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 	}
 }
 
-// defaultSweep is the size of a sweep that names none.
+// defaultSweep is the limit of a sweep that has none.
 const defaultSweep = 200

@@ -7,10 +7,9 @@ import (
 	"blindpost/shared/table"
 )
 
-// Scan visits the items of all partitions that begin with prefix, in order. It
-// is not part of the table contract, which has no way to go through everything:
-// it is for what happens once, at start. It reads in pages, each as the file was
-// when the page was begun, so that it holds nobody up.
+// Scan visits the items of all partitions that begin with prefix, in order. It is for
+// the recovery at start; the table contract has no operation over all partitions. It
+// reads in pages, each in a transaction of its own, so that it never blocks writers.
 func (t *Table) Scan(ctx context.Context, prefix string, visit func(table.Item) error) error {
 	for from := []byte(prefix); from != nil; {
 		if err := ctx.Err(); err != nil {
@@ -30,7 +29,7 @@ func (t *Table) Scan(ctx context.Context, prefix string, visit func(table.Item) 
 	return nil
 }
 
-// scanPage returns a page of items and where the next one begins, nil at the end.
+// scanPage returns a page of items and the key of the next page, nil at the end.
 func (t *Table) scanPage(prefix string, from []byte) ([]table.Item, []byte, error) {
 	if t.ended.Load() {
 		return nil, nil, ErrClosed
@@ -50,7 +49,7 @@ func (t *Table) scanPage(prefix string, from []byte) ([]table.Item, []byte, erro
 		}
 		size += len(stored)
 		partition, sort, ok := bytes.Cut(k, []byte{separator})
-		if !ok || expiredBy(expiryOf(stored), now) {
+		if !ok || table.Expired(stored, now) {
 			continue
 		}
 		it, err := table.DecodeItem(table.Key{Partition: string(partition), Sort: string(sort)}, stored)

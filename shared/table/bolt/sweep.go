@@ -8,8 +8,8 @@ import (
 	"blindpost/shared/table"
 )
 
-// sweep removes up to limit expired items, the oldest first, and returns how
-// many entries of the index it is done with.
+// sweep removes up to limit expired items, the oldest first, and returns how many
+// entries of the index it removed.
 func (b *buckets) sweep(now time.Time, limit int) (int, error) {
 	var due [][]byte
 	cursor := b.expiry.Cursor()
@@ -17,7 +17,7 @@ func (b *buckets) sweep(now time.Time, limit int) (int, error) {
 		if len(k) > expiryKeyPrefix && int64(binary.BigEndian.Uint64(k)) > now.Unix() {
 			break
 		}
-		// A copy, as deleting moves what the cursor points to.
+		// A copy, because a deletion moves the memory that the cursor points to.
 		due = append(due, bytes.Clone(k))
 	}
 	for _, k := range due {
@@ -28,14 +28,10 @@ func (b *buckets) sweep(now time.Time, limit int) (int, error) {
 		if len(k) <= expiryKeyPrefix {
 			continue
 		}
-		// The index follows the items; looking again costs little and never
-		// removes what is not expired.
+		// The index changes with the items, but reading the item costs little and ensures
+		// that none is removed too early.
 		key := k[expiryKeyPrefix:]
-		stored := b.items.Get(key)
-		if stored == nil {
-			continue
-		}
-		if expires, err := table.DecodeExpires(stored); err != nil || !expiredBy(expires, now) {
+		if !table.Expired(b.items.Get(key), now) {
 			continue
 		}
 		b.touch(key, nil)

@@ -2,7 +2,7 @@ package dynamo
 
 import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-// capacity says whether DynamoDB shall report what a request costs.
+// capacity selects whether DynamoDB reports the cost of a request.
 func (t *Table) capacity() types.ReturnConsumedCapacity {
 	if t.onConsumed == nil {
 		return types.ReturnConsumedCapacityNone

@@ -12,7 +12,7 @@ import (
 	"blindpost/shared/table/dynamo/layout"
 )
 
-// Admin is what CreateTable uses of DynamoDB; *dynamodb.Client has it.
+// Admin is the part of *dynamodb.Client that CreateTable uses.
 type Admin interface {
 	dynamodb.DescribeTableAPIClient
 	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
@@ -21,12 +21,11 @@ type Admin interface {
 
 var _ Admin = (*dynamodb.Client)(nil)
 
-// createWait is how long CreateTable waits for the table to be there.
+// createWait is how long CreateTable waits until the table exists.
 const createWait = 2 * time.Minute
 
-// CreateTable creates a DynamoDB table as this package wants it. It is for tests
-// and for stand-ins of AWS: a deployment declares its table, and the functions
-// have no right to create one.
+// CreateTable creates a DynamoDB table for this package. It is for tests and emulators:
+// in a deployment the stack declares the table, and the functions may not create one.
 func CreateTable(ctx context.Context, client Admin, name string) error {
 	_, err := client.CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName:   &name,

@@ -1,7 +1,7 @@
-// Package dynamo is a table in DynamoDB: the contract of package table, with one
-// DynamoDB table below. Package dynamo/layout says how an item is stored.
+// Package dynamo implements the contract of package table with one DynamoDB table.
+// Package dynamo/layout describes how an item is stored.
 //
-// # What it asks of the table
+// # What the DynamoDB table needs
 //
 // A partition key pk and a sort key sk, both strings; capacity on demand; time to
 // live on the attribute ttl. No index, no stream. The rights that it needs are
@@ -10,49 +10,46 @@
 // # Expiry
 //
 // DynamoDB removes expired items only after hours or days, so every read, every
-// condition and every update looks at ttl itself. An update of an item that has
-// expired and is still there must not build upon what is left of it: it is refused
-// by its condition, and a second request then replaces the item. That costs two
-// writes, but only for the first update after an expiry.
+// condition and every update checks ttl itself. An update must not build upon an expired
+// item that is still stored: its condition fails, and a second request then replaces the
+// item. That costs two writes, but only for the first update after an expiry.
 //
 // # Requests
 //
-// Whatever touches one item is a single conditional write, also a transaction of
-// one operation, as a transaction costs twice as much. Reads are strongly
-// consistent. A query is one request and at most one page; it may read one item
-// more than it returns.
+// Every operation on one item is a single conditional write, even a transaction of one
+// operation, as a transaction costs twice as much. Reads are strongly consistent. A query
+// is one request and at most one page; it may read one item more than it returns.
 //
-// An item weighs 4 to 13 bytes more than its content, and DynamoDB counts 19 bytes
-// more for each attribute that an update sets, so an item within 1 KB of the limit
-// may be ErrTooLarge. It may also count what the updates of a transaction leave
-// behind, and not only what they carry, against the limit of 4 MB. An update of
-// several hundred attributes is ErrInvalid: the expression that says it would
-// exceed 4 KB.
+// An item is 4 to 13 bytes larger than its content, and DynamoDB counts 19 bytes more for
+// each attribute that an update sets, so an item within 1 KB of the limit may be
+// ErrTooLarge. Against the limit of 4 MB DynamoDB may also count the whole items after
+// the updates of a transaction, not only the updates. An update of several hundred
+// attributes is ErrInvalid, because its expression would exceed 4 KB.
 //
-// # Errors, and what is tried again
+// # Errors and retries
 //
-// The client's own retries are turned off for every request, as they know nothing
-// of the following.
+// The retries of the SDK are turned off for every request, because they do not follow
+// these rules:
 //
-// What DynamoDB refused for a reason that passes (throttling, a conflict with a
-// transaction), or what could not be sent for want of a connection, is tried again
-// after a pause that doubles and is drawn at random; for a few seconds, but not
-// longer than the context lasts. Then it is table.ErrBusy, and nothing was written.
+// A request that DynamoDB refused for a transient reason (throttling, a conflict with a
+// transaction), or that could not be sent for lack of a connection, is retried with
+// exponential backoff and jitter; for a few seconds, but not longer than the context
+// lasts. Then it fails with table.ErrBusy, and nothing was written.
 //
-// When the answer to a write got lost (the connection broke, an internal error of
-// DynamoDB), the write may have been done or not. A transaction carries a token by
-// which DynamoDB recognises it, so it is sent again until there is an answer, and
-// done once. A single write has no such token. Sending it again could count twice,
-// bring back what another writer deleted in between, or fail the condition that its
-// first try made false, and the old item, which Write returns, would be lost at any
-// rate. So it is not sent again; Write returns ErrUncertain, and the caller is
-// where it would be after a crash at this point. It is never ErrBusy.
+// If the answer to a write was lost (the connection broke, an internal error of
+// DynamoDB), the outcome of the write is uncertain. A transaction has a token by which
+// DynamoDB recognises it, so it is retried until there is an answer, and done once. A
+// single write has no such token. A retry could count twice, restore an item that another
+// writer deleted in between, or fail the condition that the first attempt made false, and
+// the old item, which Write returns, would be lost in any case. So it is not retried;
+// Write returns ErrUncertain, which for the caller is like a crash at this point. It
+// never returns ErrBusy then.
 //
-// On Lambda a connection may have died while the function was frozen, and then the
-// first write over it is uncertain. A client whose idle connections live shorter
-// than those of DynamoDB and of what lies between (http.Transport.IdleConnTimeout,
-// which goes by the wall clock; some 20 seconds) does not try them.
+// On Lambda a connection may have died while the function was frozen. The first write
+// over it would be uncertain. The client should therefore close idle connections sooner
+// than DynamoDB or the network does (http.Transport.IdleConnTimeout, which goes by the
+// wall clock; some 20 seconds).
 //
-// Errors carry the code of DynamoDB's error but never its message, as that may
-// quote keys and values.
+// Errors carry the code of DynamoDB's error but never its message, which may quote keys
+// and values.
 package dynamo

@@ -14,7 +14,7 @@ import (
 
 var _ table.Table = (*Table)(nil)
 
-// API is what the table uses of DynamoDB; *dynamodb.Client has it.
+// API is the part of *dynamodb.Client that the table uses.
 type API interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
@@ -32,18 +32,18 @@ type Options struct {
 	Table string
 	// Now is the clock. Default is time.Now.
 	Now func() time.Time
-	// Rand spreads the pauses between tries and makes the tokens of
-	// transactions, of which no two within ten minutes may be equal, also not
-	// in different processes. Default is math/rand/v2.
+	// Rand spreads the pauses between tries and makes the tokens of transactions. No two
+	// tokens within ten minutes may be equal, even in different processes. Default is
+	// math/rand/v2.
 	Rand func() uint64
-	// OnConsumed is told what each request cost, as DynamoDB reports it: it
-	// reports nothing for a request that it refused, although a failed
-	// condition costs as much as the write would have. It is called by many
-	// goroutines. Without it DynamoDB is not asked to report.
+	// OnConsumed receives the cost of each request, as DynamoDB reports it. DynamoDB
+	// reports nothing for a refused request, although a failed condition costs as much
+	// as the write would have. Many goroutines call it. Without it DynamoDB is not asked
+	// to report.
 	OnConsumed func(Consumed)
 }
 
-// Consumed is what one request cost.
+// Consumed is the cost of one request.
 type Consumed struct {
 	Request string // the name of the request, such as "PutItem"
 	// Units are capacity units: write units for the four requests that write

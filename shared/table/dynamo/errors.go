@@ -13,7 +13,7 @@ import (
 	"blindpost/shared/table"
 )
 
-// ErrUncertain says that the answer to a write got lost: it may have been done or
+// ErrUncertain says that the answer to a write was lost: the write may have been done or
 // not. See the package documentation.
 var ErrUncertain = errors.New("outcome of the write is not known")
 
@@ -34,9 +34,9 @@ func (e *serviceError) Error() string {
 
 func (e *serviceError) Unwrap() error { return e.err }
 
-// plain takes the message out of an error of DynamoDB. Other errors, those of
-// the network for example, stay as they are.
-func plain(err error) error {
+// withoutMessage removes the message from an error of DynamoDB. It returns other errors,
+// such as those of the network, unchanged.
+func withoutMessage(err error) error {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
 		return err
@@ -52,20 +52,20 @@ func status(err error) int {
 	return 0
 }
 
-// class is what an error says about the request.
+// class is the meaning of an error for its request.
 type class uint8
 
 const (
-	// denied: nothing was done, and it would be no use to try again.
-	denied class = iota
-	// later: nothing was done, for a reason that passes.
-	later
-	// unclear: nobody knows whether it was done.
-	unclear
+	// permanentError: nothing was done, and a retry would not help.
+	permanentError class = iota
+	// transientError: nothing was done, and a retry may succeed.
+	transientError
+	// uncertainOutcome: the request may have been done.
+	uncertainOutcome
 )
 
-// passing are the codes of refusals that pass.
-var passing = map[string]bool{
+// transientCodes are the codes of refusals that a retry may overcome.
+var transientCodes = map[string]bool{
 	"ProvisionedThroughputExceededException": true,
 	"ThrottlingException":                    true,
 	"Throttling":                             true,
@@ -75,9 +75,9 @@ var passing = map[string]bool{
 	"ReplicatedWriteConflictException":       true,
 }
 
-// unknown are the codes that leave open what happened, whatever status they come
-// with. TransactionInProgress: it has not happened yet.
-var unknown = map[string]bool{
+// uncertainCodes are the codes after which the outcome is uncertain, with any status.
+// TransactionInProgress: the transaction is still running.
+var uncertainCodes = map[string]bool{
 	"InternalServerError":            true,
 	"InternalFailure":                true,
 	"ServiceUnavailable":             true,
@@ -91,24 +91,24 @@ func classify(err error) class {
 	if errors.As(err, &api) {
 		code := api.ErrorCode()
 		switch {
-		case passing[code]:
-			return later
-		case unknown[code], status(err) >= http.StatusInternalServerError:
-			return unclear
+		case transientCodes[code]:
+			return transientError
+		case uncertainCodes[code], status(err) >= http.StatusInternalServerError:
+			return uncertainOutcome
 		}
-		return denied
+		return permanentError
 	}
 	var serialization *smithy.SerializationError
 	if errors.As(err, &serialization) {
-		return denied
+		return permanentError
 	}
 	if notSent(err) {
-		return later
+		return transientError
 	}
-	return unclear
+	return uncertainOutcome
 }
 
-// notSent says whether there is proof that a request never left.
+// notSent reports whether a request certainly was not sent.
 func notSent(err error) bool {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
@@ -118,22 +118,22 @@ func notSent(err error) bool {
 	return errors.As(err, &dns)
 }
 
-// refusal is what an error that is no matter of time means in the contract; other
-// errors are only freed of their message.
+// refusal maps a permanent error to an error of the contract. From any other error it
+// only removes the message.
 func refusal(err error) error {
 	var api smithy.APIError
 	if errors.As(err, &api) && api.ErrorCode() == validationException {
 		return invalid(api.ErrorMessage())
 	}
-	return plain(err)
+	return withoutMessage(err)
 }
 
 const validationException = "ValidationException"
 
-// invalid tells apart by its message what DynamoDB has only one code for: "Item
-// size has exceeded the maximum allowed size", "Item size to update has exceeded
-// the maximum allowed size", "Collective size of items in transaction cannot
-// exceed 4MB".
+// invalid distinguishes validation errors by their message, because DynamoDB has one code
+// for all. Those about the size are "Item size has exceeded the maximum allowed size",
+// "Item size to update has exceeded the maximum allowed size", "Collective size of items
+// in transaction cannot exceed 4MB".
 func invalid(message string) error {
 	m := strings.ToLower(message)
 	if strings.Contains(m, "size") && strings.Contains(m, "exceed") && !strings.Contains(m, "key") && !strings.Contains(m, "expression") {
@@ -142,7 +142,7 @@ func invalid(message string) error {
 	return &refusedError{}
 }
 
-// refusedError is ErrInvalid as DynamoDB says it.
+// refusedError is an ErrInvalid that DynamoDB reported.
 type refusedError struct{}
 
 func (*refusedError) Error() string {

@@ -14,8 +14,8 @@ import (
 	"blindpost/shared/table/dynamo/layout"
 )
 
-// expression collects what the expressions of one request refer to. Every name
-// is a placeholder: DynamoDB reserves hundreds of words, and names may have any
+// expression collects the names and values of the expressions of one request. Every name
+// is a placeholder, because DynamoDB reserves hundreds of words and names may have any
 // character.
 type expression struct {
 	placeholders map[string]string
@@ -50,12 +50,11 @@ func (e *expression) value(v types.AttributeValue) string {
 	return p
 }
 
-// condition says when an operation may be done, at this moment. It returns nil
-// if always.
+// condition is the condition expression of an operation at this moment, nil for none.
 //
-// An item that has expired counts as absent, so what demands an item also
-// demands that it has not expired, and what demands none is content with one
-// that has. An update always demands the former, as it changes what is there.
+// An expired item counts as absent, so a condition that needs an item also requires that
+// it has not expired, and a condition that needs none accepts an expired one. An update
+// always requires that the item has not expired, as it changes the stored item.
 func (e *expression) condition(op table.Op, now time.Time) *string {
 	var all []string
 	moment := ""
@@ -100,8 +99,8 @@ func (e *expression) condition(op table.Op, now time.Time) *string {
 	return &joined
 }
 
-// sumFits demands that an attribute is absent or a number to which delta can be
-// added within 64 bits; DynamoDB itself would go on to 38 digits.
+// sumFits requires that an attribute is absent or a number to which delta can be added
+// within 64 bits; DynamoDB itself allows 38 digits.
 func (e *expression) sumFits(attr string, delta int64) string {
 	compare, limit := " <= ", math.MaxInt64-max(delta, 0)
 	if delta < 0 {
@@ -111,7 +110,7 @@ func (e *expression) sumFits(attr string, delta int64) string {
 	return "(attribute_not_exists(" + p + ") OR " + p + compare + e.value(number(limit)) + ")"
 }
 
-// update says what an update changes.
+// update is the update expression of an operation.
 func (e *expression) update(op table.Op) *string {
 	var set, remove, add []string
 	for _, attr := range slices.Sorted(maps.Keys(op.Set)) {

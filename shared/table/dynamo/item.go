@@ -54,8 +54,8 @@ func number(n int64) types.AttributeValue {
 
 func seconds(t time.Time) types.AttributeValue { return number(t.Unix()) }
 
-// decodeItem reads a stored item, nil if there is none. The values are those of
-// m, which the SDK has made for this answer and nobody else has.
+// decodeItem decodes a stored item, nil if there is none. It shares the values of m, which
+// the SDK made for this answer only.
 func decodeItem(m attributes) (*table.Item, error) {
 	if len(m) == 0 {
 		return nil, nil

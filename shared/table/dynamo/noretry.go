@@ -7,7 +7,7 @@ import (
 	"blindpost/shared/awsclient"
 )
 
-// withoutRetries has the client send a request once, and hear the answer out.
+// withoutRetries makes the client send a request once and read the whole response.
 func withoutRetries(o *dynamodb.Options) {
 	o.Retryer = aws.NopRetryer{}
 	o.HTTPClient = awsclient.WithoutWriteTo(o.HTTPClient)

@@ -15,8 +15,8 @@ import (
 	"blindpost/shared/table/dynamo/layout"
 )
 
-// Query implements table.Table. It is one request, so a page may be empty where
-// everything that was read has expired.
+// Query implements table.Table. It is one request, so a page is empty if all items that
+// were read have expired.
 func (t *Table) Query(ctx context.Context, q table.Query) (table.Page, error) {
 	if err := q.Validate(); err != nil {
 		return table.Page{}, err
@@ -53,7 +53,7 @@ func (t *Table) Query(ctx context.Context, q table.Query) (table.Page, error) {
 	return page, nil
 }
 
-// page takes what was asked for out of an answer.
+// page selects the items of a query from an answer.
 func (t *Table) page(q table.Query, out *dynamodb.QueryOutput) (table.Page, error) {
 	page := table.Page{Items: make([]table.Item, 0, len(out.Items))}
 	now := t.now()
@@ -83,7 +83,7 @@ func (t *Table) page(q table.Query, out *dynamodb.QueryOutput) (table.Page, erro
 	return page, nil
 }
 
-// past says whether a sort key lies behind everything that a query asks for.
+// past reports whether a sort key is behind all keys of a query.
 func past(q table.Query, sort string) bool {
 	if q.Before != "" && sort >= q.Before {
 		return true
@@ -91,11 +91,12 @@ func past(q table.Query, sort string) bool {
 	return q.Prefix != "" && sort > q.Prefix && !strings.HasPrefix(sort, q.Prefix)
 }
 
-// keyCondition says which sort keys to read; some is false if there can be none.
+// keyCondition is the condition on the sort keys to read; some is false if there can be
+// none.
 //
-// DynamoDB takes a single condition on the sort key, so two bounds become a
-// BETWEEN. That includes its bounds: page leaves out what lies on the upper one,
-// and the lower one is moved up to the next string that can be a key.
+// DynamoDB accepts a single condition on the sort key, so two bounds become a BETWEEN,
+// which includes its bounds. So page drops a key equal to the upper bound, and the lower
+// bound is moved up to the next possible key.
 func (e *expression) keyCondition(q table.Query) (condition string, some bool) {
 	end := following(q.Prefix)
 	cut := q.Before != "" && (end == "" || q.Before < end) // within the prefix
@@ -126,9 +127,9 @@ func (e *expression) keyCondition(q table.Query) (condition string, some bool) {
 	return condition, true
 }
 
-// justAfter returns a string that is greater than a sort key and not greater than
-// any possible sort key behind it: keys have no control characters. (Where it
-// would be too long, it returns the key itself.)
+// justAfter returns a string that is greater than a sort key and not greater than any
+// possible sort key behind it: keys have no control characters. If it would be too long,
+// justAfter returns the key itself.
 func justAfter(key string) string {
 	if len(key) >= table.MaxKey {
 		return key
@@ -136,16 +137,15 @@ func justAfter(key string) string {
 	return key + " "
 }
 
-// following returns a string that is greater than all sort keys with a prefix,
-// and the least that is, unless it would be too long for a key. It returns ""
-// if there is none.
+// following returns the least string that is greater than all sort keys with a prefix; a
+// greater one if that would be too long for a key; "" if there is none.
 func following(prefix string) string {
 	for prefix != "" {
 		last, size := utf8.DecodeLastRuneInString(prefix)
 		prefix = prefix[:len(prefix)-size]
 		switch last {
 		case unicode.MaxRune:
-			continue // has no next; that of the character before it will do
+			continue // has no successor; take that of the character before it
 		case surrogates - 1:
 			last = surrogatesEnd
 		default:

@@ -8,8 +8,8 @@ import (
 	"blindpost/shared/table"
 )
 
-// A call is tried maxTries times, which takes between 0 and 7 seconds, 3.5 on
-// average: the pauses are up to 25, 50, 100, 200, 400, 800 ms and then 1 s.
+// A call is tried maxTries times, which takes between 0 and 7 seconds, 3.5 on average:
+// the pauses are at most 25, 50, 100, 200, 400, 800 ms and then 1 s.
 const (
 	maxTries   = 12
 	firstPause = 25 * time.Millisecond
@@ -20,24 +20,23 @@ const (
 type tries struct {
 	rand func() uint64
 	done int
-	// turned: an expired item has made this call change its request.
-	turned bool
+	// replaced: the call has changed its request because an item had expired.
+	replaced bool
 }
 
 func (t *Table) tries() tries { return tries{rand: t.rand} }
 
-// turn says whether to go on without a pause: once, when an item turns out to have
-// expired.
-func (r *tries) turn(v verdict) bool {
-	if v != expired || r.turned {
+// replaceNow reports whether to retry without a pause: once, if an item has expired.
+func (r *tries) replaceNow(v verdict) bool {
+	if v != expired || r.replaced {
 		return false
 	}
-	r.turned = true
+	r.replaced = true
 	return true
 }
 
-// pause waits before the next try. It answers table.ErrBusy when there shall be
-// none, be it for want of time, and the context's error when that ended.
+// pause waits before the next try. It returns table.ErrBusy if no tries or no time are
+// left, and the error of the context if that ended.
 func (r *tries) pause(ctx context.Context) error {
 	limit := longPause
 	if r.done < 6 {
@@ -47,8 +46,8 @@ func (r *tries) pause(ctx context.Context) error {
 	if r.done >= maxTries {
 		return table.ErrBusy
 	}
-	// Any length between none and the limit, so that those who collided do not
-	// meet again. A float keeps 53 of the bits.
+	// Any length from none to the limit, so that writers that collided do not collide
+	// again. A float has 53 bits of precision.
 	wait := time.Duration(float64(limit) * (float64(r.rand()>>11) / (1 << 53)))
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
 		return table.ErrBusy
@@ -77,11 +76,11 @@ func (t *Table) read(ctx context.Context, request func() error) error {
 		if ended := ctx.Err(); ended != nil {
 			return ended
 		}
-		if classify(err) == denied {
+		if classify(err) == permanentError {
 			return refusal(err)
 		}
 		if stop := tries.pause(ctx); stop != nil {
-			return fmt.Errorf("%w: %w", stop, plain(err))
+			return fmt.Errorf("%w: %w", stop, withoutMessage(err))
 		}
 	}
 }

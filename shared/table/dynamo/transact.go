@@ -13,9 +13,9 @@ import (
 	"blindpost/shared/table"
 )
 
-// Transact implements table.Table. A transaction of one operation costs half of
-// it when it is done as what it is, a write or a look at an item. It then has no
-// token either: see ErrUncertain in the package documentation.
+// Transact implements table.Table. A transaction of one operation is done as a single
+// write or read, which costs half as much. It then has no token: see ErrUncertain in the
+// package documentation.
 func (t *Table) Transact(ctx context.Context, ops []table.Op) error {
 	if err := table.ValidateTransaction(ops); err != nil {
 		return err
@@ -50,15 +50,15 @@ func (t *Table) transact(ctx context.Context, ops []table.Op) error {
 	tries := t.tries()
 	// replace marks updates whose stored item has expired, as in write.
 	replace := make([]bool, len(ops))
-	// The request of one token; nil when it is settled that the last one was not
-	// done, so that the next may differ. While that is open, the same is sent
-	// again: DynamoDB does the requests of one token once.
+	// in is the request with its token. While its outcome is uncertain, the same request
+	// is sent again: DynamoDB carries out the requests of one token once. It is nil when
+	// it is certain that the last request was not done, so that the next may differ.
 	var in *dynamodb.TransactWriteItemsInput
 	var now time.Time
 	uncertain := false
 	for {
 		if err := ctx.Err(); err != nil {
-			return openEnd(uncertain, err)
+			return transactError(uncertain, err)
 		}
 		if in == nil {
 			var err error
@@ -79,21 +79,21 @@ func (t *Table) transact(ctx context.Context, ops []table.Op) error {
 			if err != nil {
 				return err
 			}
-			// A conflict is no word about an earlier try of the same request; that
-			// an item was looked at is.
+			// A conflict says nothing about an earlier try of the same request. A checked
+			// condition does: that try was not done.
 			if v != unchanged || !uncertain {
 				in, uncertain = nil, false
 			}
-			if tries.turn(v) {
+			if tries.replaceNow(v) {
 				continue
 			}
 		} else {
 			switch classify(err) {
-			case denied:
-				return openEnd(uncertain, refusal(err))
-			case unclear:
+			case permanentError:
+				return transactError(uncertain, refusal(err))
+			case uncertainOutcome:
 				uncertain = true
-			case later:
+			case transientError:
 				if !uncertain {
 					in = nil
 				}
@@ -103,17 +103,17 @@ func (t *Table) transact(ctx context.Context, ops []table.Op) error {
 		switch {
 		case stop == nil:
 		case ctx.Err() != nil:
-			return openEnd(uncertain, ctx.Err())
+			return transactError(uncertain, ctx.Err())
 		case uncertain:
-			return openEnd(true, plain(err)) // and not ErrBusy
+			return transactError(true, withoutMessage(err)) // and not ErrBusy
 		default:
-			return openEnd(false, fmt.Errorf("%w: %w", stop, plain(err)))
+			return transactError(false, fmt.Errorf("%w: %w", stop, withoutMessage(err)))
 		}
 	}
 }
 
-// openEnd is the error of a transaction that was given up.
-func openEnd(uncertain bool, err error) error {
+// transactError is the error of a transaction that failed.
+func transactError(uncertain bool, err error) error {
 	if uncertain {
 		return fmt.Errorf("failed to write a transaction: %w: %w", ErrUncertain, err)
 	}
@@ -128,7 +128,7 @@ func (t *Table) transaction(ops []table.Op, replace []bool, now time.Time) (*dyn
 		if replace[i] {
 			var err error
 			if op, err = replacement(op, now); err != nil {
-				return nil, atOp(err, i)
+				return nil, table.AtOp(err, i)
 			}
 		}
 		items[i] = t.transactItem(op, now)
@@ -182,10 +182,10 @@ func (t *Table) transactItem(op table.Op, now time.Time) types.TransactWriteItem
 	}
 }
 
-// judgeAll looks at the reasons why a transaction was cancelled, one for each
-// operation. It returns the error of the first operation that failed, unless one
-// before it could not be looked at: then the next try will tell which is the first.
-// Otherwise it marks in replace what the next try does differently.
+// judgeAll evaluates the cancellation reasons of a transaction, one for each operation. It
+// returns the error of the first operation that failed, unless one before it could not be
+// checked: then only the next try can tell which is the first. Otherwise it marks in
+// replace the updates that the next try must replace.
 func judgeAll(ops []table.Op, replace []bool, reasons []types.CancellationReason, now time.Time) (verdict, error) {
 	all := unchanged
 	for i := range min(len(ops), len(reasons)) {
@@ -194,7 +194,7 @@ func judgeAll(ops []table.Op, replace []bool, reasons []types.CancellationReason
 		case "ConditionalCheckFailed":
 			v, err := judge(ops[i], replace[i], reasons[i].Item, now)
 			if err != nil {
-				return unchanged, atOp(err, i)
+				return unchanged, table.AtOp(err, i)
 			}
 			replace[i] = v == expired
 			all = max(all, v)
@@ -207,15 +207,6 @@ func judgeAll(ops []table.Op, replace []bool, reasons []types.CancellationReason
 		}
 	}
 	return all, nil
-}
-
-// atOp tells a ConditionError which operation it is about.
-func atOp(err error, i int) error {
-	var condition *table.ConditionError
-	if errors.As(err, &condition) {
-		return &table.ConditionError{Op: i}
-	}
-	return err
 }
 
 func consumedOf(out *dynamodb.TransactWriteItemsOutput) []*types.ConsumedCapacity {

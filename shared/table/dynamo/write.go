@@ -22,7 +22,7 @@ func (t *Table) Write(ctx context.Context, op table.Op) (table.Item, error) {
 
 func (t *Table) write(ctx context.Context, op table.Op) (table.Item, error) {
 	tries := t.tries()
-	// replace: the stored item has expired, and the update has to replace it.
+	// replace: the stored item has expired, and the update must replace it.
 	replace := false
 	for {
 		if err := ctx.Err(); err != nil {
@@ -48,36 +48,35 @@ func (t *Table) write(ctx context.Context, op table.Op) (table.Item, error) {
 				return table.Item{}, err
 			}
 			replace = v == expired
-			if tries.turn(v) {
+			if tries.replaceNow(v) {
 				continue
 			}
 		} else if err := t.singleFailure(ctx, err); err != nil {
 			return table.Item{}, err
 		}
 		if stop := tries.pause(ctx); stop != nil {
-			return table.Item{}, fmt.Errorf("failed to write an item: %w: %w", stop, plain(err))
+			return table.Item{}, fmt.Errorf("failed to write an item: %w: %w", stop, withoutMessage(err))
 		}
 	}
 }
 
-// singleFailure is the error of a single write that is not tried again, nil if it
-// is.
+// singleFailure is the error of a single write that must not be retried, otherwise nil.
 func (t *Table) singleFailure(ctx context.Context, err error) error {
 	class := classify(err)
-	if class == later {
+	if class == transientError {
 		return nil
 	}
-	if class == denied {
+	if class == permanentError {
 		return fmt.Errorf("failed to write an item: %w", refusal(err))
 	}
 	if ended := ctx.Err(); ended != nil {
 		return fmt.Errorf("failed to write an item: %w: %w", ErrUncertain, ended)
 	}
-	return fmt.Errorf("failed to write an item: %w: %w", ErrUncertain, plain(err))
+	return fmt.Errorf("failed to write an item: %w: %w", ErrUncertain, withoutMessage(err))
 }
 
-// replacement is the Put that an update comes to where nothing is stored but an
-// item that has expired.
+// replacement is the Put that replaces an expired item, with the effect of the update on
+// an absent one.
 func replacement(op table.Op, now time.Time) (table.Op, error) {
 	next, err := table.Apply(op, nil, now)
 	if err != nil {
@@ -86,21 +85,20 @@ func replacement(op table.Op, now time.Time) (table.Op, error) {
 	return table.Op{Action: table.Put, Key: op.Key, Conds: []table.Cond{table.IfAbsent()}, Set: next.Attrs, Expires: next.Expires}, nil
 }
 
-// verdict is why DynamoDB found that a condition had failed.
+// verdict says how to retry after DynamoDB has reported a failed condition.
 type verdict uint8
 
 const (
-	// unchanged: nothing speaks against the request. Something was in its way.
+	// unchanged: send the same request again; the item has changed meanwhile.
 	unchanged verdict = iota
-	// revived: somebody else wrote the item anew that was to be replaced, so it
-	// is an update again.
+	// revived: send the update again; another writer has written the expired item.
 	revived
-	// expired: the item has expired, and the update has to replace it.
+	// expired: replace the item, which has expired.
 	expired
 )
 
-// judge looks at the item that failed the condition of an operation. It returns
-// an error if the operation fails.
+// judge compares an operation with the item that failed its condition. It returns an
+// error if the operation fails.
 func judge(op table.Op, replaced bool, stored attributes, now time.Time) (verdict, error) {
 	if op.Action != table.Update {
 		return unchanged, &table.ConditionError{}
@@ -177,7 +175,7 @@ func (t *Table) send(ctx context.Context, op table.Op, now time.Time) (attribute
 	}
 }
 
-// oldItem is what Write returns of the item that was stored before.
+// oldItem is the old item that Write returns.
 func oldItem(stored attributes, now time.Time) (table.Item, error) {
 	it, err := decodeLive(stored, now)
 	if err != nil {

@@ -1,16 +1,13 @@
-// Package mem is a table in memory. It keeps nothing: what was written is gone
-// when the process ends, and so it promises everything that the contract of
-// package table does except durability. It is meant for what is worthless after
-// a restart, such as the records of open connections, and for tests.
+// Package mem is a table in memory. It keeps the contract of package table except
+// durability: all items are lost when the process ends. It is for items that are useless
+// after a restart, such as the records of open connections, and for tests.
 //
-// Items are held encoded and take about 130 bytes beside their content. Expired
-// items are absent at once; their memory is given back little by little by the
-// writes that come later, or by [Table.Sweep].
+// Items are stored encoded, with about 130 bytes of overhead. Expired items are absent
+// at once; later writes and [Table.Sweep] free their memory.
 package mem
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -22,8 +19,8 @@ import (
 
 var _ table.Table = (*Table)(nil)
 
-// pageSize is how many bytes a query reads at most, those of expired items
-// included, so that it holds the lock for a bounded time.
+// pageSize is the most bytes that a query reads, including those of expired items, so
+// that it holds the lock for a bounded time.
 const pageSize = 1 << 20
 
 // Table is a table in memory. Make one with New.
@@ -49,9 +46,9 @@ func (t *Table) Len() int {
 	return len(t.items)
 }
 
-// separator stands between partition and sort key. It is no part of either, as
-// keys have no control characters, and less than all that are; the order of
-// storage keys within a partition is therefore that of the sort keys.
+// separator is between partition and sort key. As keys have no control characters, it
+// occurs in neither and is less than all their characters. So storage keys of a
+// partition have the order of the sort keys.
 const separator = "\x00"
 
 func storageKey(k table.Key) string { return k.Partition + separator + k.Sort }
@@ -113,7 +110,7 @@ func (t *Table) Query(ctx context.Context, q table.Query) (table.Page, error) {
 		enc := t.items[key]
 		size += len(enc)
 		page.Next = sort
-		if !expired(enc, now) {
+		if !table.Expired(enc, now) {
 			found = append(found, entry{sort, enc})
 		}
 		return true
@@ -154,7 +151,7 @@ func (t *Table) Write(ctx context.Context, op table.Op) (table.Item, error) {
 	}
 	t.mu.Unlock()
 
-	if err != nil || old == "" || expired(old, now) {
+	if err != nil || old == "" || table.Expired(old, now) {
 		return table.Item{}, err
 	}
 	return table.DecodeItemString(op.Key, old)
@@ -183,12 +180,8 @@ func (t *Table) Transact(ctx context.Context, ops []table.Op) error {
 	// first is stored.
 	for i := range prepared {
 		_, next, err := t.evaluate(&prepared[i], keys[i], now)
-		var condition *table.ConditionError
-		if errors.As(err, &condition) {
-			condition.Op = i
-		}
 		if err != nil {
-			return err
+			return table.AtOp(err, i)
 		}
 		news[i] = next
 	}
@@ -236,11 +229,4 @@ func (t *Table) remove(key string) {
 	if len(t.items) < before {
 		t.order.Delete(key)
 	}
-}
-
-// expired says whether an encoded item is absent. One that cannot be decoded is
-// left to whoever reads it.
-func expired(enc string, now time.Time) bool {
-	expires, err := table.DecodeExpires(enc)
-	return err == nil && !expires.IsZero() && !now.Before(expires)
 }

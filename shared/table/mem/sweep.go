@@ -3,20 +3,22 @@ package mem
 import (
 	"context"
 	"time"
+
+	"blindpost/shared/table"
 )
 
-// Expired items are found by walking over all of them, again and again, a few
-// steps for each write. That takes no memory for an index. A write walks over
-// sweepRatio items, so a full round takes at most len/sweepRatio writes, and what is
-// expired and still there is at most half of what is live and was written since.
+// The table finds expired items by walking over all items, again and again, a few steps
+// for each write. That needs no memory for an index. A write walks over sweepRatio items,
+// so a full round takes at most len/sweepRatio writes, and the expired items that are
+// still there are at most half as many as the items that are live and were written since.
 const (
 	sweepRatio = 2
-	// sweepChunk is how many items one walk looks at: enough to make up for
-	// finding the place in the tree again.
+	// sweepChunk is how many items one walk visits: enough to outweigh the search for
+	// its start in the tree.
 	sweepChunk = 64
 )
 
-// sweeper is where the walk is. The lock of the table guards it.
+// sweeper is the state of the walk. The lock of the table guards it.
 type sweeper struct {
 	debt int    // items to walk over because of earlier writes
 	hand string // storage key where the next walk begins
@@ -32,8 +34,8 @@ func (t *Table) sweepSome(now time.Time, writes int) {
 	}
 }
 
-// removeExpired looks at up to n items from the key from on. It returns the key
-// to go on at, "" after the last one, and how many items it removed.
+// removeExpired visits up to n items, beginning at the key from. It returns the key of
+// the next item, "" after the last one, and how many items it removed.
 func (t *Table) removeExpired(from string, now time.Time, n int) (next string, removed int) {
 	var dead []string
 	t.order.Ascend(from, func(key string) bool {
@@ -42,7 +44,7 @@ func (t *Table) removeExpired(from string, now time.Time, n int) (next string, r
 			return false
 		}
 		n--
-		if expired(t.items[key], now) {
+		if table.Expired(t.items[key], now) {
 			dead = append(dead, key)
 		}
 		return true
@@ -53,9 +55,9 @@ func (t *Table) removeExpired(from string, now time.Time, n int) (next string, r
 	return next, len(dead)
 }
 
-// Sweep gives back the memory of all items that are expired at now and by the
-// table's own clock. It looks at up to limit items at a time and lets others in
-// between, so that it holds nobody up. It returns how many it removed.
+// Sweep frees the memory of all items that are expired both at now and by the table's
+// own clock. It visits up to limit items at a time and releases the lock in between. It
+// returns how many it removed.
 func (t *Table) Sweep(ctx context.Context, now time.Time, limit int) (int, error) {
 	if clock := t.now(); clock.Before(now) {
 		now = clock

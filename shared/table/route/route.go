@@ -1,10 +1,9 @@
-// Package route makes one table out of two: partitions with certain prefixes
-// live in one, all others in the other. So what is worthless after a restart can
-// stay in memory while the rest is in a file.
+// Package route makes one table out of two: partitions with certain prefixes are in
+// one, all others in the other. So items that are useless after a restart can stay in
+// memory while the others are in a file.
 //
-// It keeps the contract of package table as far as both tables do, but for one
-// thing: a transaction over partitions of both tables cannot be atomic and is
-// ErrInvalid.
+// It keeps the contract of package table as far as both tables do, with one exception:
+// a transaction over partitions of both tables cannot be atomic and is ErrInvalid.
 package route
 
 import (
@@ -31,7 +30,7 @@ func New(special table.Table, prefixes []string, rest table.Table) *Table {
 	return &Table{special: special, prefixes: slices.Clone(prefixes), rest: rest}
 }
 
-// isSpecial says which of the tables a partition lives in.
+// isSpecial reports whether a partition is in the special table.
 func (t *Table) isSpecial(partition string) bool {
 	for _, prefix := range t.prefixes {
 		if strings.HasPrefix(partition, prefix) {
@@ -63,8 +62,7 @@ func (t *Table) Write(ctx context.Context, op table.Op) (table.Item, error) {
 	return t.table(op.Key.Partition).Write(ctx, op)
 }
 
-// Transact implements table.Table. See the package documentation for what it
-// refuses.
+// Transact implements table.Table. It refuses a transaction over both tables.
 func (t *Table) Transact(ctx context.Context, ops []table.Op) error {
 	if len(ops) == 0 {
 		return t.rest.Transact(ctx, ops)

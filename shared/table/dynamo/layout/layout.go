@@ -1,11 +1,11 @@
-// Package layout says how table/dynamo stores an item: which attributes it has
-// in DynamoDB, and what it weighs there. It knows nothing of AWS, so that the
-// price of an item can be told without a client of AWS.
+// Package layout defines how table/dynamo stores an item: its attributes in DynamoDB, and
+// its size there. It imports nothing of AWS, so that costs can be computed without an AWS
+// client.
 //
-// An item has the attributes pk and sk (its key, strings), ttl if it expires
-// (Unix seconds, a number), and its own attributes under their own names. A name
-// that could be taken for one of ours gets an escape in front. That costs the
-// usual item 4 bytes, and 9 more if it expires.
+// An item has the attributes pk and sk (its key, strings), ttl if it expires (Unix
+// seconds, a number), and its own attributes under their own names. A name that could be
+// confused with one of ours gets an escape prefix. That costs the usual item 4 bytes, and
+// 9 more if it expires.
 package layout
 
 import (
@@ -19,13 +19,13 @@ const (
 	Partition = "pk"
 	Sort      = "sk"
 	Expires   = "ttl"
-	// Marker is an attribute without a meaning, an empty string. An update that
-	// neither sets nor adds anything sets it: then it creates an absent item,
-	// which an update that only removes is not documented to do.
+	// Marker is an empty string without a meaning. An update that only removes attributes
+	// sets it, so that it creates an absent item; DynamoDB does not document that such
+	// an update would do so by itself.
 	Marker = escape
 )
 
-// escape stands in front of names that are ours or begin with it.
+// escape is the prefix of names that equal one of ours or begin with it.
 const escape = "="
 
 // Name returns the name under which an attribute is stored.
@@ -46,7 +46,7 @@ func Attr(name string) (attr string, ok bool) {
 	return strings.TrimPrefix(name, escape), true
 }
 
-// Size is what DynamoDB counts for an item, in bytes: all names and values.
+// Size is the size in bytes that DynamoDB counts for an item: all names and values.
 func Size(it table.Item) int {
 	size := len(Partition) + len(it.Key.Partition) + len(Sort) + len(it.Key.Sort)
 	if !it.Expires.IsZero() {
@@ -66,10 +66,10 @@ func Size(it table.Item) int {
 	return size
 }
 
-// NumberSize is what DynamoDB counts for a number: one byte, one more for each
-// two significant digits (zeros at the end are none), and one for a minus. AWS
-// documents it as approximate; that an odd digit counts as two and what the
-// minus costs has been measured by others.
+// NumberSize is the size that DynamoDB counts for a number: one byte, one for each two
+// significant digits (without trailing zeros), and one for a minus. AWS documents it as
+// approximate; others measured that a single digit counts as two and that a minus costs
+// one byte.
 func NumberSize(n int64) int {
 	size := 1
 	if n < 0 {
