@@ -52,7 +52,7 @@ chaos: ## real faults on the real binary, at most five minutes
 chaos-short:
 	$(GO) test ./shared/proof/chaos -run '^TestChaos$$' -count=1 -timeout 10m -v -chaos -short
 
-test-infra: ## the AWS stack: template tests, cdk-nag, synth offline, cfn-lint, sam validate; needs Node and Python
+test-infra: ## the AWS stack: template tests, cdk-nag, synth offline, cfn-lint, sam validate, the request template by Velocity; needs Node, Python, a JDK and Maven
 	./.ci/infra
 
 test-functions: ## the conformance suites through the functions, over fakes of the AWS services

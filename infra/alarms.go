@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatchactions"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssnssubscriptions"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
@@ -69,7 +70,7 @@ func (r *relay) newAlarms() {
 	// as a connect. What there is more of them are frames that the queue has refused.
 	add("ApiErrors", "API Gateway could not reach what is behind it, or a queue or function refused it",
 		awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
-			Expression: str("FILL(execution, 0) + MAX([FILL(integration, 0) - FILL(connects, 0), 0])"),
+			Expression: str("FILL(execution, 0) + IF(FILL(integration, 0) > FILL(connects, 0), FILL(integration, 0) - FILL(connects, 0), 0)"),
 			Label:      str("errors"),
 			Period:     fiveMinutes(),
 			UsingMetrics: &map[string]awscloudwatch.IMetric{
@@ -100,6 +101,13 @@ func (r *relay) alarmTopic() awssns.ITopic {
 		return awssns.Topic_FromTopicArn(r.Stack, str("AlarmTopic"), str(s.alarmTopicARN))
 	case s.alarmEmail != "":
 		t := awssns.NewTopic(r.Stack, str("AlarmTopic"), &awssns.TopicProps{EnforceSSL: jsii.Bool(true)})
+		// Any policy takes the place of the one by which CloudWatch might publish.
+		t.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+			Principals: &[]awsiam.IPrincipal{awsiam.NewServicePrincipal(str("cloudwatch.amazonaws.com"), nil)},
+			Actions:    jsii.Strings("sns:Publish"),
+			Resources:  &[]*string{t.TopicArn()},
+			Conditions: &map[string]any{"StringEquals": map[string]any{"aws:SourceAccount": *r.Account()}},
+		}))
 		t.AddSubscription(awssnssubscriptions.NewEmailSubscription(str(s.alarmEmail), nil))
 		return t
 	default:

@@ -84,13 +84,13 @@ func (r *relay) newFrameIntegration() awsapigatewayv2.WebSocketRouteIntegration 
 // neither a path nor a query in it, where dialects carry tokens, and no address. It is
 // paid for by the byte, hence the short names; CloudWatch adds the time.
 var accessLogFields = map[string]string{
+	"id":    "$context.requestId", // without it there is no access log
 	"conn":  "$context.connectionId",
 	"event": "$context.eventType",
 	"http":  "$context.status",
 	"back":  "$context.integration.status",
 	"ms":    "$context.integration.latency",
 	"error": "$context.error.responseType",
-	"code":  "$context.disconnectStatusCode",
 }
 
 func (r *relay) newStage() {
@@ -116,7 +116,8 @@ func (r *relay) newStage() {
 
 // newLoggingRole lets API Gateway write logs. That is a setting of the whole
 // region of an account, and without it no WebSocket API can have an access log. It
-// stays when the stack goes, since other APIs may have come to need it.
+// stays when the stack goes, since other APIs may have come to need it, but not when the
+// deployment that was to make it fails.
 func (r *relay) newLoggingRole() awsapigateway.CfnAccount {
 	r.loggingRole = awsiam.NewRole(r.Stack, str("ApiLoggingRole"), &awsiam.RoleProps{
 		Description: str("API Gateway writes logs to CloudWatch (for all APIs of the region)"),
@@ -124,10 +125,10 @@ func (r *relay) newLoggingRole() awsapigateway.CfnAccount {
 		ManagedPolicies: &[]awsiam.IManagedPolicy{awsiam.ManagedPolicy_FromAwsManagedPolicyName(
 			str("service-role/AmazonAPIGatewayPushToCloudWatchLogs"))},
 	})
-	r.loggingRole.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN)
+	r.loggingRole.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE)
 	account := awsapigateway.NewCfnAccount(r.Stack, str("ApiAccount"), &awsapigateway.CfnAccountProps{
 		CloudWatchRoleArn: r.loggingRole.RoleArn(),
 	})
-	account.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN, nil)
+	account.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE, nil)
 	return account
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"maps"
 	"strings"
 	"testing"
 )
@@ -64,10 +65,8 @@ func TestEveryPermission(t *testing.T) {
 		"FrameRole":      "sqs:SendMessage ${Ingress.Arn}",
 	}
 	const sns = "arn:aws:sns:eu-central-1:123456789012:"
-	full := map[string]string{}
-	for id, p := range plain {
-		full[id] = p
-	}
+	full := maps.Clone(plain) // whose table is not protected
+	plain["ProtectRole"] = ownLog("Protect") + "dynamodb:UpdateTable " + tableARN
 	const reads = "secretsmanager:GetSecretValue "
 	full["ConnectRole"] += reads + "${OriginSecret}|" + reads + "${FrontSecret}"
 	full["MessageRole"] += reads + aelosSecret + "|" + reads + "${FrontSecret}"

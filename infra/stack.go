@@ -87,6 +87,9 @@ func newStack(scope constructs.Construct, s *settings, code artifacts) awscdk.St
 	r.output("TableName", "the DynamoDB table", *r.table.TableName())
 	r.output("IngressDeadLettersUrl", "frames and disconnects that could not be handled", *r.queues.ingressDead.QueueUrl())
 	r.output("JobsDeadLettersUrl", "jobs that could not be done", *r.queues.jobsDead.QueueUrl())
+	if s.deletionProtection {
+		r.newProtection(own)
+	}
 	r.suppressFindings()
 	if !s.pointInTimeRecovery {
 		suppress(own, "AwsSolutions-DDB3", "Whoever deploys has turned point-in-time recovery off.")

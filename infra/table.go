@@ -13,11 +13,12 @@ import (
 // newTable makes the one table, as shared/table/dynamo wants it. It is paid by the
 // request and encrypted with the key that DynamoDB owns, which costs nothing.
 //
-// A protected table cannot be deleted, and stays when the stack goes.
+// A protected table stays when the stack goes, but not when the deployment that was to
+// make it fails. What protects it against everybody else comes last, see newProtection.
 func newTable(stack awscdk.Stack, s *settings) awsdynamodb.Table {
 	removal := awscdk.RemovalPolicy_DESTROY
 	if s.deletionProtection {
-		removal = awscdk.RemovalPolicy_RETAIN
+		removal = awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE
 	}
 	return awsdynamodb.NewTable(stack, str("Table"), &awsdynamodb.TableProps{
 		PartitionKey:        &awsdynamodb.Attribute{Name: str(layout.Partition), Type: awsdynamodb.AttributeType_STRING},
@@ -27,7 +28,6 @@ func newTable(stack awscdk.Stack, s *settings) awsdynamodb.Table {
 		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{
 			PointInTimeRecoveryEnabled: jsii.Bool(s.pointInTimeRecovery),
 		},
-		DeletionProtection: jsii.Bool(s.deletionProtection),
-		RemovalPolicy:      removal,
+		RemovalPolicy: removal,
 	})
 }

@@ -26,7 +26,9 @@ type resource struct {
 	Properties     map[string]any
 	DependsOn      any
 	DeletionPolicy string
-	Metadata       struct {
+
+	UpdateReplacePolicy string
+	Metadata            struct {
 		Nag struct {
 			Rules []suppression `json:"rules_to_suppress"`
 		} `json:"cdk_nag"`
