@@ -75,10 +75,14 @@ func (d *Dialect) remind(ctx context.Context, h deviceKeys, x *record) error {
 		return err
 	}
 	_, err = d.postPayload(ctx, m.Conn, h, parcel{scope: x.scope(request), address: x.Address})
-	if err == nil || errors.Is(err, gateway.ErrGone) {
+	switch {
+	case errors.Is(err, gateway.ErrGone):
+		d.core.Vanished(ctx, m)
 		return nil
+	case err != nil:
+		return d.deliverLater(ctx, h, x, "", err)
 	}
-	return d.deliverLater(ctx, h, x, "", err)
+	return nil
 }
 
 // respond brings a response to the connections that have published or resumed the

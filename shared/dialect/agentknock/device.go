@@ -121,8 +121,9 @@ func (d *Dialect) resumedByDevice(ctx context.Context, c *relay.Conn, h deviceKe
 			continue
 		}
 		_, err = d.postPayload(ctx, c.ID, h, parcel{scope: out.x.scope(k), address: out.x.Address})
-		if errors.Is(err, gateway.ErrGone) {
-			return nil // it is sent with what waits when it comes again
+		if errors.Is(err, gateway.ErrGone) { // it is sent with what waits when it comes again
+			d.core.Vanished(ctx, &relay.Member{Group: c.Group, Key: c.Member, Conn: c.ID})
+			return nil
 		}
 	}
 	return err

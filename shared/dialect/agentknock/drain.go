@@ -122,6 +122,7 @@ func (d *Dialect) greet(ctx context.Context, c *relay.Conn, s *session) (gone bo
 	case err != nil:
 		return false, err
 	case !ok && !d.core.MayOpen(c.ID, c.At, looked):
+		d.core.Vanished(ctx, m)
 		return true, nil
 	case !ok:
 		return false, errNotOpen
@@ -217,6 +218,10 @@ func (d *Dialect) drain(ctx context.Context, c *relay.Conn, s *session) error {
 		}
 		for _, it := range p.Items {
 			stop, err := d.drainEntry(ctx, c, s, w, entryFrom(it))
+			if errors.Is(err, gateway.ErrGone) {
+				d.core.Vanished(ctx, m)
+				return d.saveSession(ctx, c, s)
+			}
 			if err != nil || stop {
 				return errors.Join(err, d.saveSession(ctx, c, s))
 			}
@@ -246,7 +251,7 @@ func (d *Dialect) saveSession(ctx context.Context, c *relay.Conn, s *session) er
 }
 
 // drainEntry sends what waits in one exchange. It reports true if that is enough for
-// now: the connection is gone, or a window is full.
+// now: a window is full.
 func (d *Dialect) drainEntry(ctx context.Context, c *relay.Conn, s *session, w *drainRun, e entry) (stop bool, err error) {
 	skip, err := d.skips(ctx, s.keys(), w, e)
 	if err != nil {
@@ -270,9 +275,6 @@ func (d *Dialect) drainEntry(ctx context.Context, c *relay.Conn, s *session, w *
 			p.mark = relay.DialectMark | (s.Drain.Marks + 1)
 		}
 		outcome, err := d.postPayload(ctx, c.ID, s.keys(), p)
-		if errors.Is(err, gateway.ErrGone) {
-			return true, nil // its end takes the device offline, and asks for a push
-		}
 		if err != nil {
 			return false, err
 		}
@@ -315,6 +317,9 @@ func (d *Dialect) skips(ctx context.Context, h deviceKeys, w *drainRun, e entry)
 func (d *Dialect) drained(ctx context.Context, c *relay.Conn, s *session, m *relay.Member, u usage) (bool, error) {
 	if !s.Drain.CaughtUp {
 		ok, err := d.post(ctx, c.ID, caughtUpFrame())
+		if err == nil && !ok {
+			d.core.Vanished(ctx, m)
+		}
 		if err != nil || !ok {
 			return true, err
 		}

@@ -63,6 +63,8 @@ type stageConn struct {
 	open, closed bool
 	code         gateway.CloseCode
 	inbox        []string
+	// lasts, if not 0, is how many posts it takes before it is gone, and nobody reports that.
+	lasts int
 }
 
 // stageStart is when all begins.
@@ -331,6 +333,7 @@ func (f stageFront) Post(ctx context.Context, id gateway.Conn, m gateway.Message
 			return errors.New("a binary message")
 		}
 		c.inbox = append(c.inbox, string(m.Data))
+		c.closed = len(c.inbox) == c.lasts
 		return nil
 	})
 	return gateway.Sent, err

@@ -3,6 +3,7 @@ package agentknock
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	peer "blindpost/shared/client/agentknock"
@@ -67,5 +68,56 @@ func TestPushForWhatComesBeforeTheDeviceIsOffline(t *testing.T) {
 	}
 	if n := len(c.pushes); n != 2 {
 		t.Errorf("%d pushes for the request and the completion", n)
+	}
+}
+
+// A device is gone before it was sent all that waits for it, or its connection never
+// opens, and nobody reports that. It is woken again soon, not when the sweeper has looked.
+func TestPushForADeviceThatIsGoneBeforeItHasCaughtUp(t *testing.T) {
+	for lasts := range 3 { // the first word, the request, caught_up
+		synctest.Test(t, func(t *testing.T) {
+			x := &stageDeal{}
+			c := newCast(t, true, x)
+			client := c.dial(c.client.path, c.client.token)
+			c.frame(client, string(x.frame(peer.Message, peer.Request).Encode()))
+			c.settle()
+			device := c.upgrade(c.device.path, c.device.token)
+			c.conns[device].open, c.conns[device].lasts = lasts > 0, lasts
+			for range 60 {
+				c.settle()
+				c.now = c.now.Add(time.Second)
+			}
+			if n := len(c.pushes); n != 2 {
+				t.Errorf("%d pushes, and the device was sent %s", n, c.conns[device].inbox)
+			}
+		})
+	}
+}
+
+// One that is found gone when a client asks again, or when it was to be sent what it has
+// asked for, is woken too.
+func TestPushForADeviceThatIsGoneWhenItIsReminded(t *testing.T) {
+	for _, resumes := range []bool{false, true} {
+		x := &stageDeal{}
+		c := newCast(t, true, x)
+		device := c.dial(c.device.path, c.device.token)
+		client := c.dial(c.client.path, c.client.token)
+		c.settle()
+		request := string(x.frame(peer.Message, peer.Request).Encode())
+		c.frame(client, request)
+		c.settle()
+		c.conns[device].closed = true
+		c.now = c.now.Add(time.Minute)
+		if resumes {
+			c.frame(device, string(x.frame(peer.Resume, "").Encode()))
+		} else {
+			c.frame(c.dial(c.client.path, c.client.token), request)
+		}
+		for c.settle(); c.pass(); c.settle() {
+			continue
+		}
+		if len(c.pushes) == 0 {
+			t.Errorf("resumes=%t: the device is not woken", resumes)
+		}
 	}
 }
