@@ -13,7 +13,7 @@ ifndef START
 START := $(shell date +%s)000
 endif
 
-.PHONY: run demo test build functions race sim chaos chaos-short test-infra test-functions test-aws try-aws test-dynamo test-module module deploy fuzz bench bench-short cost cost-keep lint generate clean
+.PHONY: run demo test build functions race sim chaos chaos-short test-infra test-functions test-aws try-aws test-dynamo test-module module deploy fuzz bench bench-short cost cost-keep vet lint generate clean
 
 run: build ## start the relay on its embedded default
 	$(BIN) serve
@@ -101,6 +101,16 @@ cost: build ## what the relay costs a month on AWS: a day is run, counted and pr
 
 cost-keep: ## the counts of a new run become those that `blindpost cost` goes by
 	$(GO) test ./functions/internal/costrun -run '^TestCounts$$' -count=1 -args -write $(CURDIR)/shared/proof/cost/counts.json
+
+vet: ## go vet with every build tag, staticcheck, dead code; the tools are installed into .tools
+	$(GO) vet -tags aws ./...
+	$(GO) vet -tags cdk ./infra/...
+	@test -x .tools/staticcheck || GOBIN=$(CURDIR)/.tools $(GO) install honnef.co/go/tools/cmd/staticcheck@v0.8.2
+	.tools/staticcheck -tags aws ./...
+	@test -x .tools/deadcode || GOBIN=$(CURDIR)/.tools $(GO) install golang.org/x/tools/cmd/deadcode@v0.52.0
+	@# An example without output is compiled and never run.
+	@dead=$$(.tools/deadcode -test -tags aws ./...) || exit 1; \
+	  if printf '%s\n' "$$dead" | grep -v ': unreachable func: Example_' | grep .; then exit 1; fi
 
 lint: ## golangci-lint, installed into .tools
 	@test -x .tools/golangci-lint || GOBIN=$(CURDIR)/.tools $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0

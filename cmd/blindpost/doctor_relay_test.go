@@ -27,6 +27,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"blindpost/shared/dialect/skald/skaldpb"
+	"blindpost/shared/proof/wire"
 	"blindpost/shared/standalone"
 )
 
@@ -173,11 +174,10 @@ func (s *script) sayText(f *skaldpb.RelayFrame) {
 // asked to. False is the end.
 func (s *script) hear(pong bool) (ws.Frame, bool) {
 	for {
-		f, err := ws.ReadFrame(s.c)
+		f, err := wire.Read(s.c)
 		if err != nil || f.Header.OpCode == ws.OpClose {
 			return f, false
 		}
-		f = ws.UnmaskFrame(f)
 		switch {
 		case f.Header.OpCode == ws.OpPing && pong:
 			s.sayBytes(ws.OpPong, f.Payload)

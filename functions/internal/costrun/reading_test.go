@@ -9,7 +9,6 @@ import (
 	"blindpost/shared/proof/cost"
 	"blindpost/shared/proof/meter"
 	"blindpost/shared/table"
-	"blindpost/shared/table/dynamo/layout"
 )
 
 // reading is what all meters show at one time.
@@ -72,7 +71,7 @@ func (s *sizes) note(ctx context.Context, keys ...table.Key) {
 		if err != nil {
 			delete(s.items, k)
 		} else {
-			s.items[k] = layout.Size(it) + itemBytes
+			s.items[k] = meter.Size(it) + itemBytes
 		}
 		s.mu.Unlock()
 	}

@@ -70,7 +70,7 @@ func TestHandshakesTakeTurns(t *testing.T) {
 		wantWaiting(t, "the fifth", errs[4])
 		time.Sleep(h.maxWait - 1)
 		wantWaiting(t, "the fifth", errs[4])
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		// At this moment the turns that have lasted as long end.
 		select {

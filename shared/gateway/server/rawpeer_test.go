@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -18,6 +17,7 @@ import (
 	"github.com/gobwas/ws"
 
 	"blindpost/shared/gateway"
+	"blindpost/shared/proof/wire"
 )
 
 // rawPeer is a client that can do everything wrong.
@@ -100,16 +100,8 @@ func (p *rawPeer) send(parts ...[]byte) {
 
 // next reads one frame of the server.
 func (p *rawPeer) next() (ws.OpCode, []byte, error) {
-	h, err := ws.ReadHeader(p.br)
-	if err != nil {
-		return 0, nil, err
-	}
-	if h.Masked || h.Rsv != 0 || !h.Fin {
-		return 0, nil, fmt.Errorf("the server sent a strange frame: %+v", h)
-	}
-	b := make([]byte, h.Length)
-	_, err = io.ReadFull(p.br, b)
-	return h.OpCode, b, err
+	f, err := wire.ReadServer(p.br)
+	return f.Header.OpCode, f.Payload, err
 }
 
 func (p *rawPeer) want(op ws.OpCode, payload string) {

@@ -16,6 +16,7 @@ import (
 
 	skaldclient "blindpost/shared/client/skald"
 	"blindpost/shared/dialect/skald/skaldpb"
+	"blindpost/shared/proof/wire"
 )
 
 // What we write is read by an implementation that is not ours.
@@ -24,15 +25,15 @@ func TestClientFramesAreWellFormed(t *testing.T) {
 	for _, n := range []int{0, 1, 125, 126, 127, 65535, 65536, 100_000} {
 		payload := bytes.Repeat([]byte{0xa5, 1, 2}, n/3+1)[:n]
 		r := bytes.NewReader(appendFrame(appendFrame(nil, ws.OpPong, nil), ws.OpBinary, payload))
-		if f, err := ws.ReadFrame(r); err != nil || f.Header.OpCode != ws.OpPong || !f.Header.Masked {
+		if f, err := wire.Read(r); err != nil || f.Header.OpCode != ws.OpPong || !f.Header.Masked {
 			t.Fatalf("%d bytes: the frame before: %+v, %v", n, f.Header, err)
 		}
-		f, err := ws.ReadFrame(r)
+		f, err := wire.Read(r)
 		if err != nil {
 			t.Fatalf("%d bytes: %v", n, err)
 		}
 		masks[f.Header.Mask] = true
-		if f = ws.UnmaskFrame(f); !f.Header.Fin || f.Header.OpCode != ws.OpBinary || !bytes.Equal(f.Payload, payload) {
+		if !f.Header.Fin || f.Header.OpCode != ws.OpBinary || !bytes.Equal(f.Payload, payload) {
 			t.Errorf("%d bytes: read back %+v", n, f.Header)
 		}
 		if r.Len() != 0 {
@@ -105,11 +106,11 @@ func TestReadAnswersPings(t *testing.T) {
 	if got, err := c.next(); err != nil || string(got) != "x" {
 		t.Fatalf("got %q, %v", got, err)
 	}
-	f, err := ws.ReadFrame(&nc.written)
+	f, err := wire.Read(&nc.written)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f = ws.UnmaskFrame(f); f.Header.OpCode != ws.OpPong || string(f.Payload) != "12345678" || nc.written.Len() != 0 {
+	if f.Header.OpCode != ws.OpPong || string(f.Payload) != "12345678" || nc.written.Len() != 0 {
 		t.Errorf("answered with %+v %q and %d more bytes", f.Header, f.Payload, nc.written.Len())
 	}
 }
@@ -186,11 +187,11 @@ func newTestLetter(t *testing.T, size int) (*letter, skaldclient.PublicKey) {
 
 func unmask(t *testing.T, frame []byte) []byte {
 	t.Helper()
-	f, err := ws.ReadFrame(bytes.NewReader(frame))
+	f, err := wire.Read(bytes.NewReader(frame))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ws.UnmaskFrame(f).Payload
+	return f.Payload
 }
 
 // Letters are what the codec of the protocol reads, and what we read back.
@@ -320,7 +321,7 @@ func FuzzServerFrame(f *testing.F) {
 			t.Fatal(err)
 		}
 		// The header may be longer than it needs to be, not the payload.
-		if got, err := ws.ReadFrame(&again); err != nil || !bytes.Equal(got.Payload, payload) {
+		if got, err := wire.Read(&again); err != nil || !bytes.Equal(got.Payload, payload) {
 			t.Fatalf("does not come back: %v", err)
 		}
 		parseMessage(payload)

@@ -4,10 +4,8 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync"
 	"time"
@@ -15,14 +13,13 @@ import (
 	"github.com/gobwas/ws"
 
 	"blindpost/shared/dialect/skald"
+	proofwire "blindpost/shared/proof/wire"
 )
 
 const (
 	// patience bounds whatever has to come. It is never waited for in full unless
 	// something is wrong.
 	patience = 30 * time.Second
-	// frameMost is the largest frame that is taken, in bytes.
-	frameMost = 1 << 20
 )
 
 // way is how a connection reaches the relay. The zero value is the straight way.
@@ -98,28 +95,18 @@ func dialWire(ctx context.Context, address string, config *tls.Config, w way) (*
 
 // read returns the next frame.
 func (w *wire) read() (ws.OpCode, []byte, error) {
-	h, err := ws.ReadHeader(w.br)
+	f, err := proofwire.ReadServer(w.br)
 	if err != nil {
 		return 0, nil, fmt.Errorf("failed to read: %w", err)
 	}
-	switch {
-	case h.Length > frameMost:
-		return 0, nil, fmt.Errorf("the relay sent a frame of %d bytes", h.Length)
-	case h.Masked || !h.Fin || h.Rsv != 0:
-		return 0, nil, errors.New("the relay sent a fragment, an extension or a masked frame")
-	}
-	payload := make([]byte, h.Length)
-	if _, err := io.ReadFull(w.br, payload); err != nil {
-		return 0, nil, fmt.Errorf("failed to read: %w", err)
-	}
-	if h.OpCode == ws.OpClose {
+	if f.Header.OpCode == ws.OpClose {
 		closed := &closeError{code: ws.StatusNoStatusRcvd}
-		if len(payload) >= 2 {
-			closed.code, closed.reason = ws.StatusCode(binary.BigEndian.Uint16(payload)), string(payload[2:])
+		if len(f.Payload) >= 2 {
+			closed.code, closed.reason = ws.ParseCloseFrameData(f.Payload)
 		}
 		return 0, nil, closed
 	}
-	return h.OpCode, payload, nil
+	return f.Header.OpCode, f.Payload, nil
 }
 
 // write sends frames in one go.

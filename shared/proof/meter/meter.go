@@ -30,7 +30,6 @@ import (
 	"time"
 
 	"blindpost/shared/table"
-	"blindpost/shared/table/dynamo/layout"
 )
 
 var _ table.Table = (*Table)(nil)
@@ -69,7 +68,7 @@ func (t *Table) Get(ctx context.Context, k table.Key) (table.Item, error) {
 	it, err := t.under.Get(ctx, k)
 	switch {
 	case err == nil:
-		t.count(Get, Units{Read: ReadUnits(layout.Size(it))}, nil)
+		t.count(Get, Units{Read: ReadUnits(Size(it))}, nil)
 	case errors.Is(err, table.ErrNotFound):
 		t.count(Get, Units{Read: ReadUnits(0)}, nil)
 	default:
@@ -87,7 +86,7 @@ func (t *Table) Query(ctx context.Context, q table.Query) (table.Page, error) {
 	}
 	size := 0
 	for _, it := range page.Items {
-		size += layout.Size(it)
+		size += Size(it)
 	}
 	t.count(Query, Units{Read: ReadUnits(size)}, nil)
 	return page, nil
@@ -178,5 +177,5 @@ func sizeOf(it *table.Item) int {
 	if it == nil {
 		return 0
 	}
-	return layout.Size(*it)
+	return Size(*it)
 }

@@ -10,7 +10,6 @@ import (
 
 	"blindpost/shared/proof/tabletest"
 	"blindpost/shared/table"
-	"blindpost/shared/table/dynamo/layout"
 	"blindpost/shared/table/mem"
 )
 
@@ -33,7 +32,7 @@ func sized(size int) table.Attrs {
 }
 
 func TestSized(t *testing.T) {
-	if got := layout.Size(table.Item{Key: key("s"), Attrs: sized(1024)}); got != 1024 {
+	if got := Size(table.Item{Key: key("s"), Attrs: sized(1024)}); got != 1024 {
 		t.Fatalf("%d bytes", got)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"blindpost/shared/dialect/skald"
 	"blindpost/shared/dialect/skald/skaldpb"
 	"blindpost/shared/gateway"
+	"blindpost/shared/proof/wire"
 )
 
 // How a peer behaves.
@@ -162,16 +163,12 @@ func (w *world) refused(status int, l line) *http.Response {
 func (p *peer) read() {
 	defer close(p.done)
 	for {
-		h, err := ws.ReadHeader(p.br)
+		f, err := wire.ReadServer(p.br)
 		if err != nil {
 			p.ended(ending{})
 			return
 		}
-		payload := make([]byte, h.Length)
-		if _, err := io.ReadFull(p.br, payload); err != nil {
-			p.ended(ending{})
-			return
-		}
+		h, payload := f.Header, f.Payload
 		switch mode := p.mode.Load(); {
 		case mode == vanished, h.OpCode == ws.OpPong:
 		case h.OpCode == ws.OpPing:
