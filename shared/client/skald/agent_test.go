@@ -687,10 +687,11 @@ func TestConcurrentSendersKeepOrder(t *testing.T) {
 		r := newPipeRelay(t)
 		agent, client := r.pair(t, nil, nil)
 		var senders sync.WaitGroup
+		x := note(t, "x")
 		for i := range 10 {
 			senders.Go(func() {
 				for range 10 {
-					if err := agent.Send(t.Context(), client.Identity().PublicKey(), note(t, "x"), i%2 == 0); err != nil {
+					if err := agent.Send(t.Context(), client.Identity().PublicKey(), x, i%2 == 0); err != nil {
 						t.Error(err)
 					}
 				}
@@ -714,10 +715,10 @@ func TestCountingAndWritingAreOneStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newPipeRelay(t)
 		agent, client := r.pair(t, nil, nil)
-		key := client.Identity().PublicKey()
+		key, x := client.Identity().PublicKey(), note(t, "x")
 		send := func() <-chan error {
 			sent := make(chan error, 1)
-			go func() { sent <- agent.Send(t.Context(), key, note(t, "x"), false) }()
+			go func() { sent <- agent.Send(t.Context(), key, x, false) }()
 			return sent
 		}
 		turn := make(chan struct{})

@@ -130,7 +130,9 @@ func TestPanics(t *testing.T) {
 		switch where {
 		case "frame", "index":
 			p.send(text(secret))
-			p.leave(gateway.CloseInternal)
+			if err := p.leave(gateway.CloseInternal); err != nil {
+				t.Error(err)
+			}
 		case "confirmed":
 			if _, err := s.Post(t.Context(), id, gateway.Message{Data: []byte("x"), Mark: 1}); err != nil {
 				t.Fatal(err)
@@ -139,7 +141,9 @@ func TestPanics(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.send(clientPong(p.wantPing()))
-			p.leave(gateway.CloseInternal)
+			if err := p.leave(gateway.CloseInternal); err != nil {
+				t.Error(err)
+			}
 		case "disconnect":
 			p.goAway(1000)
 		}

@@ -175,16 +175,9 @@ func measureIdle(t testing.TB, mode string) (atOnce, settled footprint) {
 	}
 	before := ask("settle")
 	conns := make([]net.Conn, idleConns)
-	var wg sync.WaitGroup
-	const dialers = 4
-	for d := range dialers {
-		wg.Go(func() {
-			for i := d; i < idleConns; i += dialers {
-				conns[i] = open()
-			}
-		})
+	for i := range conns {
+		conns[i] = open()
 	}
-	wg.Wait()
 	each := func(f footprint) footprint {
 		return footprint{
 			(f.resident - before.resident) / idleConns, (f.heap - before.heap) / idleConns,
@@ -263,7 +256,7 @@ func TestIdleConnectionHoldsNothing(t *testing.T) {
 		}
 		wantNothing("the upgrade")
 		for _, n := range []int{0, 10, 100, 16 << 10, 100 << 10, 1 << 20} {
-			go p.send(binaryMsg(repeat(n)))
+			p.sendAside(binaryMsg(repeat(n)))
 			p.want(ws.OpBinary, repeat(n))
 			if n > longQueue {
 				p.send(clientPong(p.wantPing())) // a long queue asks whether the peer lives
@@ -342,8 +335,12 @@ func TestThousandIdleConnections(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, p := range peers {
 		wg.Go(func() {
-			p.wantClose(gateway.CloseGoingAway)
-			p.send(clientClose(gateway.CloseGoingAway, ""))
+			if _, err := p.closed(gateway.CloseGoingAway); err != nil {
+				t.Error(err)
+			}
+			if _, err := p.Write(clientClose(gateway.CloseGoingAway, "")); err != nil {
+				t.Errorf("failed to answer a close: %v", err)
+			}
 		})
 	}
 	if err := s.Shutdown(t.Context(), 100*time.Millisecond); err != nil {

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -48,9 +49,9 @@ func (p *rawPeer) readUpgrade() {
 	}
 }
 
-// tryUpgrade returns an error if the connection ends before the answer.
+// tryUpgrade returns an error if the connection ends before the answer, and fails the
+// test as well if the answer is wrong.
 func (p *rawPeer) tryUpgrade() error {
-	p.t.Helper()
 	p.br = bufio.NewReader(p.Conn)
 	res, err := http.ReadResponse(p.br, nil)
 	if err != nil {
@@ -58,7 +59,8 @@ func (p *rawPeer) tryUpgrade() error {
 	}
 	// The key and the answer are the example of RFC 6455.
 	if res.StatusCode != http.StatusSwitchingProtocols || res.Header.Get("Sec-WebSocket-Accept") != "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" {
-		p.t.Fatalf("upgrade was answered with %s %v", res.Status, res.Header)
+		p.t.Errorf("upgrade was answered with %s %v", res.Status, res.Header)
+		return errors.New("not upgraded")
 	}
 	return nil
 }
@@ -98,6 +100,15 @@ func (p *rawPeer) send(parts ...[]byte) {
 	}
 }
 
+// sendAside sends large data from a goroutine of its own, while the test reads.
+func (p *rawPeer) sendAside(b []byte) {
+	go func() {
+		if _, err := p.Write(b); err != nil {
+			p.t.Errorf("failed to send: %v", err)
+		}
+	}()
+}
+
 // next reads one frame of the server.
 func (p *rawPeer) next() (ws.OpCode, []byte, error) {
 	f, err := wire.ReadServer(p.br)
@@ -122,43 +133,61 @@ func (p *rawPeer) wantPing() []byte {
 	return b
 }
 
-// wantClose reads up to a close frame and checks its code.
-func (p *rawPeer) wantClose(code gateway.CloseCode) (reason string) {
-	p.t.Helper()
+// closed reads up to a close frame and checks its code.
+func (p *rawPeer) closed(code gateway.CloseCode) (reason string, err error) {
 	for {
 		op, b, err := p.next()
 		switch {
 		case err != nil:
-			p.t.Fatalf("no close frame: %v", err)
+			return "", fmt.Errorf("no close frame: %w", err)
 		case op != ws.OpClose:
 			continue
 		case len(b) < 2:
 			if code != gateway.CloseNoStatus {
-				p.t.Fatalf("close frame without a code, want %d", code)
+				return "", fmt.Errorf("close frame without a code, want %d", code)
 			}
-			return ""
+			return "", nil
 		}
 		if got := gateway.CloseCode(binary.BigEndian.Uint16(b)); got != code {
-			p.t.Fatalf("closed with %d %q, want %d", got, b[2:], code)
+			return "", fmt.Errorf("closed with %d %q, want %d", got, b[2:], code)
 		}
-		return string(b[2:])
+		return string(b[2:]), nil
 	}
 }
 
-// wantEOF expects that the server has closed the transport.
+func (p *rawPeer) wantClose(code gateway.CloseCode) (reason string) {
+	p.t.Helper()
+	reason, err := p.closed(code)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return reason
+}
+
+// ended expects that the server has closed the transport.
+func (p *rawPeer) ended() error {
+	if op, b, err := p.next(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("got frame %#x %.60q, %w, want the end", op, b, err)
+	}
+	return nil
+}
+
 func (p *rawPeer) wantEOF() {
 	p.t.Helper()
-	if op, b, err := p.next(); !errors.Is(err, io.EOF) {
-		p.t.Fatalf("got frame %#x %.60q, %v, want the end", op, b, err)
+	if err := p.ended(); err != nil {
+		p.t.Fatal(err)
 	}
 }
 
 // leave answers a close and goes.
-func (p *rawPeer) leave(code gateway.CloseCode) {
-	p.t.Helper()
-	p.wantClose(code)
-	p.send(clientClose(code, ""))
-	p.wantEOF()
+func (p *rawPeer) leave(code gateway.CloseCode) error {
+	if _, err := p.closed(code); err != nil {
+		return err
+	}
+	if _, err := p.Write(clientClose(code, "")); err != nil {
+		return fmt.Errorf("failed to answer a close: %w", err)
+	}
+	return p.ended()
 }
 
 // goAway closes, and expects that to be answered.

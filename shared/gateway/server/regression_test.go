@@ -33,7 +33,9 @@ func TestSlowReaderBeforeTheAnswer(t *testing.T) {
 		c.start(transport, nil)
 		p := &rawPeer{Conn: client, t: t}
 		p.readUpgrade()
-		p.leave(gateway.CloseSlowReader)
+		if err := p.leave(gateway.CloseSlowReader); err != nil {
+			t.Error(err)
+		}
 		if err := s.Shutdown(t.Context(), 0); err != nil {
 			t.Error(err)
 		}

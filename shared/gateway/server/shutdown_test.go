@@ -30,8 +30,12 @@ func TestShutdownSpreadsItsCloses(t *testing.T) {
 		for range chance {
 			p := dial()
 			go func() {
-				p.want(ws.OpBinary, "last words")
-				p.leave(gateway.CloseGoingAway)
+				if op, b, err := p.next(); err != nil || op != ws.OpBinary || string(b) != "last words" {
+					t.Errorf("got frame %#x %q, %v, want the last words", op, b, err)
+				}
+				if err := p.leave(gateway.CloseGoingAway); err != nil {
+					t.Error(err)
+				}
 				mu.Lock()
 				defer mu.Unlock()
 				closedAt = append(closedAt, time.Since(start))
@@ -87,7 +91,11 @@ func TestShutdownWaitsForHandlers(t *testing.T) {
 			defer cancel()
 			var left sync.WaitGroup
 			defer left.Wait()
-			left.Go(func() { p.wantClose(gateway.CloseGoingAway) })
+			left.Go(func() {
+				if _, err := p.closed(gateway.CloseGoingAway); err != nil {
+					t.Error(err)
+				}
+			})
 			err := s.Shutdown(ctx, 0)
 			switch {
 			case patient && (err != nil || handlerErr != nil || time.Since(start) != 30*time.Second):
@@ -114,11 +122,15 @@ func TestShutdownDuringConnect(t *testing.T) {
 			return gateway.ConnectResult{}, nil
 		}
 		s, dial := bubble(t, rec)
-		var left sync.WaitGroup
-		defer left.Wait()
-		left.Go(func() { dial().leave(gateway.CloseGoingAway) })
-		time.Sleep(time.Second)
-		if err := s.Shutdown(t.Context(), 0); err != nil {
+		shut := make(chan error, 1)
+		go func() {
+			time.Sleep(time.Second)
+			shut <- s.Shutdown(t.Context(), 0)
+		}()
+		if err := dial().leave(gateway.CloseGoingAway); err != nil {
+			t.Error(err)
+		}
+		if err := <-shut; err != nil {
 			t.Fatal(err)
 		}
 		if e := rec.WaitDisconnect(t, rec.WaitConnects(t, 1)[0]); e.Code != gateway.CloseGoingAway {
@@ -163,7 +175,11 @@ func TestServeEndsWithContext(t *testing.T) {
 		p.want(ws.OpText, "still there?")
 		var left sync.WaitGroup
 		defer left.Wait()
-		left.Go(func() { p.leave(gateway.CloseGoingAway) })
+		left.Go(func() {
+			if err := p.leave(gateway.CloseGoingAway); err != nil {
+				t.Error(err)
+			}
+		})
 		if err := s.Shutdown(t.Context(), 0); err != nil {
 			t.Error(err)
 		}

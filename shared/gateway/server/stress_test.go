@@ -70,7 +70,10 @@ func TestManyEnds(t *testing.T) {
 				defer nc.Close()
 				_ = nc.SetDeadline(time.Now().Add(20 * time.Second))
 				p := &rawPeer{Conn: nc, t: t}
-				p.send([]byte(upgradeRequest))
+				if _, err := p.Write([]byte(upgradeRequest)); err != nil {
+					t.Errorf("failed to ask for an upgrade: %v", err)
+					return
+				}
 				if p.tryUpgrade() != nil {
 					return // those who post were faster than it could read: cut as a slow reader, another end
 				}

@@ -124,7 +124,7 @@ func TestForeignServer(t *testing.T) {
 	clientTLS = clientTLS.Clone()
 	clientTLS.InsecureSkipVerify = true // httptest adds a certificate of its own
 	p := upgraded(t, dialTLS(t, h.Listener.Addr(), clientTLS))
-	go p.send(binaryMsg(repeat(1 << 20)))
+	p.sendAside(binaryMsg(repeat(1 << 20)))
 	p.want(ws.OpBinary, repeat(1<<20))
 	p.goAway(1000)
 	if err := s.Shutdown(t.Context(), 0); err != nil {
