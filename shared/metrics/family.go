@@ -5,8 +5,8 @@ import "strconv"
 // other stands for every label value that is not in its set.
 const other = "other"
 
-// set is the closed list of the values of one label. Nothing that a peer says
-// can become a label: what is not in the list is other.
+// set is the closed list of the values of one label. A value that is not in the list is
+// counted as other, so nothing that a peer sends can become a label.
 type set struct {
 	values []string // other is the last one
 	index  map[string]int
@@ -37,12 +37,12 @@ func (s *set) of(v string) int {
 	return len(s.values) - 1
 }
 
-// family is a metric with labels whose children are all made in advance, so
-// that finding one costs a map lookup per label and no allocation, and so that
-// a counter is seen at 0 before it is seen at 1.
+// family is a metric with labels whose children are all made in advance, so that finding
+// one costs a map lookup per label and no allocation, and a counter is scraped at 0
+// before it is at 1.
 type family[C any] struct {
 	sets     []*set
-	children []C // row by row, the last label running fastest
+	children []C // row by row; the last label varies fastest
 }
 
 func newFamily[C any](child func(labels ...string) C, sets ...*set) *family[C] {
@@ -80,8 +80,8 @@ func (f *family[C]) three(a, b, c string) C {
 	return f.children[i]
 }
 
-// nested is a family of two labels where the values of the second depend on
-// the first (each dialect has its own kinds of frames).
+// nested is a family of two labels where the values of the second depend on the first
+// (each dialect has its own kinds of frames).
 type nested[C any] struct {
 	outer    *set
 	children []*family[C]

@@ -6,15 +6,15 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// Front makes Metrics the observer of our own WebSocket server.
+// Front is the observer of our own WebSocket server.
 type Front struct {
 	m       *Metrics
 	dialect string
 }
 
-// Front returns the observer for a server. A server does not know dialects: its
-// frames are counted under the one given here, or under "other" if it serves
-// more than one and "" is given.
+// Front returns the observer for a server. A server does not know the dialect of a frame:
+// its frames are counted under dialect, or under "other" if that is "" because the server
+// serves more than one.
 func (m *Metrics) Front(dialect string) Front { return Front{m, dialect} }
 
 // Opened counts a connection.

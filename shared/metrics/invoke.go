@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Invoke makes Metrics the observer of the front that invokes the AWS functions
-// (package gateway/invoke). Its series are there only if it is made.
+// Invoke is the observer of the front that invokes the AWS functions (package
+// gateway/remote/invoke). Its series exist only if it is made.
 type Invoke struct {
 	calls        *family[prometheus.Counter]
 	seconds      *family[prometheus.Observer]
@@ -22,12 +22,12 @@ var (
 	callbackMethods = newSet("POST", "GET", "DELETE")
 	callbackStatus  = newSet("200", "202", "204", "400", "403", "404", "405", "410", "411", "413", "429", "500")
 
-	// invokeBuckets reach from a warm function next door to one that API Gateway would
-	// have given up.
+	// invokeBuckets reach from a warm function in the same region to the timeout of API
+	// Gateway.
 	invokeBuckets = []float64{.0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 )
 
-// Invoke returns that observer. It must be called at most once.
+// Invoke makes the observer. It must be called at most once.
 func (m *Metrics) Invoke() *Invoke {
 	r := m.registry
 	return &Invoke{

@@ -2,11 +2,10 @@ package metrics
 
 import "blindpost/shared/gateway"
 
-// dialects are the wire protocols that there are.
+// dialects are all wire protocols.
 var dialects = []string{"skald", "agentknock", "aelos"}
 
-// The closed sets of label values. A value that is missing here is counted as
-// "other": nothing is lost but its name.
+// The closed sets of label values. A value that is missing here is counted as "other".
 var (
 	roles     = newSet("agent", "client", "pairing", "device", "boat", "viewer")
 	classes   = newSet("stored", "live")
@@ -23,11 +22,11 @@ var (
 	refusals = newSet("rate_limited", "not_tls", "not_websocket", "not_found", "bad_request",
 		"unauthorized", "forbidden", "conflict", "too_many_connections", "shutting_down", "dialect", "internal")
 
-	// outcomes are what becomes of a message that is sent.
+	// outcomes are the outcomes of sending a message.
 	outcomes = newSet("delivered", "stored", "queued", "peer_offline",
 		"queue_full", "not_found", "too_large", "stale_sender")
 
-	// drops are the named rules by which a message ends undelivered.
+	// drops are the rules by which a message is dropped.
 	drops = newSet("expired", "revoked", "namespace_deleted", "queue_full", "stale_sender", "not_found",
 		"too_large", "too_large_for_front", "rate_limited", "connection_lost",
 		"undecodable", "slow_reader", "forbidden", "proto", "peer_offline")
@@ -39,9 +38,8 @@ var (
 	jobResults   = newSet("ok", "failed")
 )
 
-// frameKinds are the kinds of frames that peers send, by dialect; "undecodable"
-// is one that cannot be read, "relay_only" and "unexpected" are those that their
-// sender must not send.
+// frameKinds are the kinds of frames that peers send, by dialect. "undecodable" cannot be
+// decoded; "relay_only" and "unexpected" are frames that the peer must not send.
 var frameKinds = map[string][]string{
 	"skald": {"auth", "authorize", "pairing_start", "pairing_stop", "message", "presence_request",
 		"relay_only", "text", "oversize", "undecodable", "empty"},

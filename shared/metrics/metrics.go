@@ -1,9 +1,8 @@
 // Package metrics counts what the relay does, for Prometheus.
 //
-// What it promises: every label value is from a closed list that is fixed when
-// the Metrics are made, so neither a peer nor a wrong caller can grow the number
-// of series; the methods of a hot path do not allocate; nothing that identifies
-// a member, a group or a message is ever a label.
+// Every label value is from a closed list that is fixed when the Metrics are made, so
+// neither a peer nor a wrong caller can increase the number of series. The methods of a
+// hot path do not allocate. No label identifies a member, a group or a message.
 package metrics
 
 import (
@@ -23,18 +22,17 @@ import (
 
 const namespace = "blindpost"
 
-// Options configure Metrics; the zero value will do.
+// Options configure Metrics; the zero value is valid.
 type Options struct {
 	// Version and Revision describe the build.
 	Version  string
 	Revision string
-	// Dialects are the dialects that this relay speaks, which keeps the series
-	// of the others away; nil means all that there are.
+	// Dialects are the dialects that this relay speaks; nil means all. Others have no
+	// series.
 	Dialects []string
-	// JobKinds are kinds of jobs to know besides those that package metrics
-	// knows.
+	// JobKinds are further kinds of jobs.
 	JobKinds []string
-	// FrameKinds are kinds of frames to know besides, by dialect.
+	// FrameKinds are further kinds of frames, by dialect.
 	FrameKinds map[string][]string
 	// Log gets the errors of scrapes; nil logs nothing.
 	Log *slog.Logger
@@ -86,8 +84,7 @@ var (
 	depthBuckets   = []float64{1, 2, 5, 10, 20, 50, 100, 150, 200, 500, 1000}
 )
 
-// New makes Metrics with a registry of their own, in which every series is
-// there from the start.
+// New makes Metrics with a registry of their own. Every series exists from the start.
 func New(o Options) *Metrics {
 	r := prometheus.NewRegistry()
 	m := &Metrics{registry: r, log: o.Log}
@@ -179,7 +176,7 @@ func gauge(r *prometheus.Registry, name, help string) prometheus.Gauge {
 	return g
 }
 
-// counterVec returns what makes the children of a counter.
+// counterVec registers a counter and returns the function that makes its children.
 func counterVec(r *prometheus.Registry, name, help string, labels ...string) func(...string) prometheus.Counter {
 	v := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
 	r.MustRegister(v)
@@ -196,7 +193,7 @@ func gauges(r *prometheus.Registry, name, help string, labels []string, sets ...
 	return newFamily(v.WithLabelValues, sets...)
 }
 
-// histogram returns what makes the children of a histogram.
+// histogram registers a histogram and returns the function that makes its children.
 func histogram(r *prometheus.Registry, name, help string, buckets []float64, labels ...string) func(...string) prometheus.Observer {
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
 	r.MustRegister(v)

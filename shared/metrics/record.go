@@ -18,8 +18,8 @@ func (m *Metrics) SocketClosed(code gateway.CloseCode) {
 	m.closes.one(code).Inc()
 }
 
-// UpgradeRefused counts an upgrade that was answered with this HTTP status,
-// whoever refused it.
+// UpgradeRefused counts an upgrade that the front or the relay refused with this HTTP
+// status.
 func (m *Metrics) UpgradeRefused(status int) { m.upgrades.one(status).Inc() }
 
 // SlowReader counts a connection that was closed because its peer read too
@@ -38,10 +38,10 @@ func (m *Metrics) Authenticated(dialect, role, result string) {
 	m.authenticated.three(dialect, role, result).Inc()
 }
 
-// ConnectionJoined counts a connection that a member now stands behind.
+// ConnectionJoined counts a connection that now belongs to a member.
 func (m *Metrics) ConnectionJoined(dialect, role string) { m.connections.two(dialect, role).Inc() }
 
-// ConnectionLeft takes back a ConnectionJoined.
+// ConnectionLeft reverses a ConnectionJoined.
 func (m *Metrics) ConnectionLeft(dialect, role string) { m.connections.two(dialect, role).Dec() }
 
 // FrameReceived counts a frame from a peer and its payload bytes.
@@ -61,10 +61,10 @@ func (m *Metrics) FrameHandled(dialect, kind string, took time.Duration) {
 	m.frameSeconds.two(dialect, kind).Observe(took.Seconds())
 }
 
-// MessageSent counts a message by what became of it when it was sent.
+// MessageSent counts a message by its outcome.
 func (m *Metrics) MessageSent(class, outcome string) { m.messages.two(class, outcome).Inc() }
 
-// MessagesDropped counts messages that ended undelivered by a rule.
+// MessagesDropped counts messages that a rule dropped.
 func (m *Metrics) MessagesDropped(class, reason string, n int) {
 	m.dropped.two(class, reason).Add(float64(max(0, n)))
 }
@@ -82,7 +82,7 @@ func (m *Metrics) MailboxAdded(depth int64) {
 	m.mailboxDepth.Observe(float64(depth))
 }
 
-// MailboxRemoved counts messages that left a mailbox, for whatever reason.
+// MailboxRemoved counts messages that left a mailbox for any reason.
 func (m *Metrics) MailboxRemoved(n int) { m.mailbox.Sub(float64(n)) }
 
 // MailboxTotal sets the number of messages in all mailboxes, as found at start.

@@ -8,7 +8,7 @@ import (
 	"blindpost/shared/relay"
 )
 
-// Relay makes Metrics the observer of package relay.
+// Relay is the observer of package relay.
 type Relay struct{ m *Metrics }
 
 var _ relay.Observer = Relay{}
@@ -22,10 +22,10 @@ func (r Relay) Refused(dialect, reason string) { r.m.ConnectRefused(dialect, rea
 // Authenticated counts an attempt to authenticate.
 func (r Relay) Authenticated(dialect, role, result string) { r.m.Authenticated(dialect, role, result) }
 
-// Joined counts a connection with a member behind it.
+// Joined counts a connection that belongs to a member.
 func (r Relay) Joined(dialect, role string) { r.m.ConnectionJoined(dialect, role) }
 
-// Left takes back a Joined.
+// Left reverses a Joined.
 func (r Relay) Left(dialect, role string) { r.m.ConnectionLeft(dialect, role) }
 
 // Frame notes the handling of a frame.
@@ -42,17 +42,16 @@ func (r Relay) Confirmed(n int) {
 	r.m.MailboxRemoved(n)
 }
 
-// Dropped counts messages that left a mailbox undelivered, or never got in.
+// Dropped counts messages that left a mailbox undelivered or were not stored.
 func (r Relay) Dropped(class relay.Class, reason string, n int) {
 	r.m.MessagesDropped(string(class), reason, n)
-	if class == relay.ClassStored && !neverIn(reason) {
+	if class == relay.ClassStored && !notStored(reason) {
 		r.m.MailboxRemoved(n)
 	}
 }
 
-// neverIn reports whether the rule keeps messages out of a mailbox, instead of
-// removing them from one.
-func neverIn(reason string) bool {
+// notStored reports whether the rule drops messages before they are stored.
+func notStored(reason string) bool {
 	switch reason {
 	case "rate_limited", "too_large", "queue_full", "not_found", "stale_sender":
 		return true

@@ -8,7 +8,7 @@ import (
 	"blindpost/shared/table"
 )
 
-// Table times the operations of another table. It changes nothing about them.
+// Table measures the operations of another table.
 type Table struct {
 	under   table.Table
 	metrics *Metrics
@@ -21,7 +21,7 @@ func NewTable(under table.Table, m *Metrics) *Table {
 	return &Table{under: under, metrics: m}
 }
 
-// Get is the Get of the table below, timed.
+// Get implements table.Table.
 func (t *Table) Get(ctx context.Context, k table.Key) (table.Item, error) {
 	start := time.Now()
 	item, err := t.under.Get(ctx, k)
@@ -29,7 +29,7 @@ func (t *Table) Get(ctx context.Context, k table.Key) (table.Item, error) {
 	return item, err
 }
 
-// Query is the Query of the table below, timed.
+// Query implements table.Table.
 func (t *Table) Query(ctx context.Context, q table.Query) (table.Page, error) {
 	start := time.Now()
 	page, err := t.under.Query(ctx, q)
@@ -37,7 +37,7 @@ func (t *Table) Query(ctx context.Context, q table.Query) (table.Page, error) {
 	return page, err
 }
 
-// Write is the Write of the table below, timed.
+// Write implements table.Table.
 func (t *Table) Write(ctx context.Context, op table.Op) (table.Item, error) {
 	start := time.Now()
 	old, err := t.under.Write(ctx, op)
@@ -45,7 +45,7 @@ func (t *Table) Write(ctx context.Context, op table.Op) (table.Item, error) {
 	return old, err
 }
 
-// Transact is the Transact of the table below, timed.
+// Transact implements table.Table.
 func (t *Table) Transact(ctx context.Context, ops []table.Op) error {
 	start := time.Now()
 	err := t.under.Transact(ctx, ops)
@@ -53,8 +53,8 @@ func (t *Table) Transact(ctx context.Context, ops []table.Op) error {
 	return err
 }
 
-// tableResult is the label for an answer. A failed condition or a missing item
-// is an answer like others, not a fault.
+// tableResult is the label of a result. A failed condition or a missing item is a normal
+// result, not a fault.
 func tableResult(err error) string {
 	switch {
 	case err == nil:

@@ -1,12 +1,12 @@
 package push
 
-// agentknockWake is the data of the only push that there is in this dialect.
+// agentknockWake is the data of the only push of this dialect.
 type agentknockWake struct {
 	Type string `json:"type"`
 }
 
 // AgentknockWake builds the finished payload of a push that wakes an Agentknock
-// device, an FCM data message inside the two objects that SNS wants around it:
+// device, an FCM data message inside the two objects that SNS requires:
 //
 //	{"fcmV1Message":{"message":{"data":{"type":"wake"},"android":{"priority":"high"}}}}
 func AgentknockWake() ([]byte, error) {

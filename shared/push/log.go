@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// LogSender is the Sender of a relay that has no providers: it logs that a push
-// would have been sent, and how many of its sort there were, and nothing else.
+// LogSender is the Sender of a relay without providers: it logs that a push was not sent,
+// and how many of its platform and kind there were.
 type LogSender struct {
 	log *slog.Logger
 
@@ -15,7 +15,7 @@ type LogSender struct {
 	counts map[tally]uint64
 }
 
-// tally is what LogSender counts by.
+// tally is the key of the counts of LogSender.
 type tally struct {
 	platform Platform
 	kind     Kind

@@ -1,10 +1,9 @@
-// Package push wakes sleeping phones. It builds the payloads that the phone
-// apps parse, one file per dialect, and declares the Sender that carries them
-// to Apple and Google; the senders are files or packages of their own.
+// Package push wakes sleeping phones. It builds the payloads that the phone apps parse,
+// one file per dialect, and declares the Sender that sends them to Apple and Google.
 //
-// A push is a hint and never the delivery itself: what the phone must not miss
-// is in its mailbox, so a lost push costs time and nothing else. Content that
-// travels in a push is the ciphertext that the phone would get from its mailbox.
+// A push is a hint and never the delivery itself: a message that the phone must not miss
+// is in its mailbox, so a lost push only costs time. The content of a push is the
+// ciphertext that the phone would get from its mailbox.
 //
 // Tokens and payloads never appear in a log or an error. A Notification prints
 // and logs itself without them.
@@ -18,12 +17,12 @@ import (
 	"time"
 )
 
-// MaxPayload is how many bytes of finished payload both providers take.
+// MaxPayload is the largest finished payload in bytes that both providers accept.
 const MaxPayload = 4096
 
-// ErrTokenGone says that the provider does not know the token any more: the
-// app is gone from the phone or has a new token. It is permanent, and the relay
-// forgets the token. Every other error of a Sender is worth another try.
+// ErrTokenGone says that the provider no longer knows the token: the app was removed from
+// the phone or has a new token. It is permanent, and the relay deletes the token. Every
+// other error of a Sender may be retried.
 var ErrTokenGone = errors.New("push token is gone")
 
 // Platform is the kind of phone, and with it the provider.
@@ -46,7 +45,7 @@ func (p Platform) String() string {
 	return "unknown"
 }
 
-// Kind says what a push does for the phone.
+// Kind is the purpose of a push.
 type Kind uint8
 
 // The kinds.
@@ -74,22 +73,19 @@ type Notification struct {
 	// without a token gets no push.
 	Token    string
 	Platform Platform
-	// Payload is the finished payload, at most MaxPayload bytes: for IOS the
-	// JSON body for APNs, for Android the JSON object that SNS takes under the
-	// key GCM.
+	// Payload is the finished payload, at most MaxPayload bytes: for IOS the JSON body for
+	// APNs, for Android the JSON object for the key GCM of SNS.
 	Payload []byte
 	Kind    Kind
-	// TTL is how long the provider keeps the push for a phone that it cannot
-	// reach; 0 leaves that to the provider.
+	// TTL is how long the provider keeps the push for a phone that it cannot reach; 0
+	// means the provider's default.
 	TTL time.Duration
 }
 
-// Sender carries notifications to the providers. It is safe for concurrent
-// use.
+// Sender sends notifications to the providers. It is safe for concurrent use.
 type Sender interface {
-	// Send hands over one notification. It answers an error that matches
-	// ErrTokenGone if there is no use in trying this token again; any other
-	// error is transient. No error contains the token or the payload.
+	// Send sends one notification. An error that matches ErrTokenGone is permanent for the
+	// token; any other error is transient. No error contains the token or the payload.
 	Send(ctx context.Context, n Notification) error
 }
 
@@ -98,7 +94,7 @@ func (n Notification) String() string {
 	return fmt.Sprintf("%s push for %s", n.Kind, n.Platform)
 }
 
-// GoString is String, so that %#v tells no more than %v.
+// GoString is String, so that %#v does not print the token and payload either.
 func (n Notification) GoString() string { return n.String() }
 
 // LogValue describes n without its token and payload.

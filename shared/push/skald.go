@@ -14,11 +14,11 @@ import (
 // byte had to be escaped, a wake with both would fit into MaxPayload.
 const MaxText = 256
 
-// ErrText says that a title or a body is not fit for a push.
+// ErrText says that a title or a body is not allowed in a push.
 var ErrText = errors.New("push title and body must be valid UTF-8 of at most 256 bytes")
 
-// Text is what a phone shows for a push. It is the same for all messages and
-// says nothing about them.
+// Text is the text that a phone shows for a push. It is the same for all messages, so it
+// reveals nothing about them.
 type Text struct {
 	Title string
 	Body  string
@@ -34,7 +34,7 @@ func (t Text) Validate() error {
 	return nil
 }
 
-// SkaldMessage is a stored Skald message on its way to a phone.
+// SkaldMessage is a stored Skald message for a phone.
 type SkaldMessage struct {
 	Namespace  [32]byte
 	From       [32]byte // Ed25519 key of the sender
@@ -42,28 +42,26 @@ type SkaldMessage struct {
 	Ciphertext []byte
 }
 
-// SkaldPayload builds the finished payload of a push for m: with the message in
-// it if that makes at most MaxPayload bytes, else one that only wakes the app.
-// The result never exceeds MaxPayload. The payloads are, without any white
-// space, for IOS the body of an APNs request,
+// SkaldPayload builds the finished payload of a push for m. It contains the message if it
+// then has at most MaxPayload bytes, otherwise it only wakes the app. The payloads are,
+// without any white space, for IOS the body of an APNs request,
 //
 //	{"aps":{"alert":{"title":T,"body":B},"badge":1,"sound":"default","mutable-content":1,"category":"skald_inbox"},
 //	 "d":{"ns":HEX,"from":HEX,"n":HEX,"c":BASE64}}
 //	{"aps":{"alert":{"title":T,"body":B},"badge":1,"sound":"default","content-available":1},
 //	 "d":{"ns":HEX,"wake":true}}
 //
-// and for Android, where the app makes its own text, an FCM data message inside
-// the two objects that SNS wants around it; the limit holds for all of it:
+// and for Android, where the app makes its own text, an FCM data message inside the two
+// objects that SNS requires; the limit applies to all of it:
 //
 //	{"fcmV1Message":{"message":{"data":{"ns":HEX,"from":HEX,"n":HEX,"c":BASE64},"android":{"priority":"high"}}}}
 //	{"fcmV1Message":{"message":{"data":{"ns":HEX,"wake":"true"},"android":{"priority":"high"}}}}
 //
-// HEX is lowercase, BASE64 the standard alphabet with padding. T and B are JSON
-// strings in which only what JSON demands is escaped (and, as always by package
-// encoding/json, U+2028 and U+2029).
+// HEX is lowercase, BASE64 the standard alphabet with padding. T and B are JSON strings
+// with only the escapes that JSON requires (and U+2028 and U+2029, which package
+// encoding/json always escapes).
 func SkaldPayload(p Platform, m SkaldMessage, text Text) ([]byte, Kind, error) {
-	// Most messages that do not fit are far too large: do not encode them only
-	// to find that out.
+	// Most messages that do not fit are far too large: do not encode these.
 	if base64.StdEncoding.EncodedLen(len(m.Ciphertext))+hex.EncodedLen(len(m.Nonce)) < MaxPayload {
 		payload, err := skaldPayload(p, text, m.content(), Content)
 		if err != nil {
@@ -90,7 +88,7 @@ func SkaldWake(p Platform, ns [32]byte, text Text) ([]byte, error) {
 	return skaldPayload(p, text, d, Wake)
 }
 
-// skaldPayload puts the data of a push into what the provider takes.
+// skaldPayload puts the data of a push into the payload of its provider.
 func skaldPayload(p Platform, text Text, data any, kind Kind) ([]byte, error) {
 	if err := text.Validate(); err != nil {
 		return nil, err

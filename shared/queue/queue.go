@@ -1,14 +1,14 @@
-// Package queue is the contract for jobs: what must happen soon, later, or
-// again, outside the handler that asked for it.
+// Package queue is the contract for jobs: work that must be done soon, later or
+// repeatedly, outside the handler that sent it.
 //
-// Duties of an implementation: a job that Send has accepted is run at least
-// once, not before its time; it may run twice or late. Jobs of one Group run
-// one after another, in the order in which they became due. A job that fails is
-// tried again with growing delay, and after the last try it is put aside, is
-// counted, and does not stop the jobs behind it.
+// Duties of an implementation: it runs a job that Send has accepted at least once, not
+// before its time; a job may run twice or late. It runs the jobs of one Group one after
+// another, in the order in which they became due. It retries a failed job with growing
+// delay. After the last try it puts the job aside and counts it, and the jobs behind it
+// go on.
 //
-// Duties of a handler: to be idempotent, and to look at the state of the world
-// instead of trusting that its job is still wanted.
+// Duties of a handler: it must be idempotent, and must check the current state instead of
+// assuming that its job is still needed.
 package queue
 
 import (
@@ -22,11 +22,11 @@ type Job struct {
 	Kind string
 	// Group orders jobs; jobs without a group run in parallel.
 	Group string
-	// Once, if set, says that of two jobs of one Kind and Group one is enough if they are
-	// sent within minutes of each other. Not every queue can do that: it may run both.
+	// Once, if set, says that one of two jobs of the same Kind and Group is enough if they
+	// are sent within minutes of each other. A queue that cannot do that may run both.
 	Once bool
-	// Body is private to the kind. It is never logged. Send copies it; a
-	// handler neither keeps nor changes it.
+	// Body is private to the kind and never logged. Send copies it; a handler must
+	// neither keep nor change it.
 	Body []byte
 	// At is the time before which the job must not run; zero means now.
 	At time.Time

@@ -9,7 +9,7 @@ import (
 	"blindpost/shared/table"
 )
 
-// healthFor is how long the answer of a probe holds: anybody may ask whether the
+// healthFor is how long the result of a probe is reused: any client may ask whether the
 // relay is ready, and each probe is a write to the disk.
 const healthFor = 5 * time.Second
 
@@ -20,7 +20,7 @@ type health struct {
 	err error
 }
 
-// check answers from the last probe, or makes one if that is too old.
+// check returns the result of the last probe, or of a new one if that is too old.
 func (h *health) check(ctx context.Context, now time.Time, probe func(context.Context) error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -31,14 +31,14 @@ func (h *health) check(ctx context.Context, now time.Time, probe func(context.Co
 	return h.err
 }
 
-// probe writes to the database, which a full or broken disk refuses.
+// probe writes to the database, which fails on a full or broken disk.
 func (n *Node) probe(ctx context.Context) error {
 	_, err := n.bolt.Write(ctx, table.Op{
 		Action: table.Update, Key: runningKey,
 		Set: table.Attrs{"probe": table.Number(n.now().Unix())},
 	})
 	if err != nil {
-		return fmt.Errorf("the database takes no write: %w", err)
+		return fmt.Errorf("failed to write to the database: %w", err)
 	}
 	return nil
 }

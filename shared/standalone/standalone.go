@@ -1,9 +1,9 @@
-// Package standalone puts a whole relay into one process: our own WebSocket
-// front, the core with its dialects, the job queue, and one embedded database
-// file. It is what `blindpost serve` runs, and what the demo and the tests run.
+// Package standalone runs a whole relay in one process: our own WebSocket front, the core
+// with its dialects, the job queue, and one embedded database file. `blindpost serve`, the
+// demo and the tests use it.
 //
-// Connection records and the counters per address live in memory, as the
-// connections they are about do; everything else is in the file.
+// Connection records and the counters per address are in memory, because they are useless
+// without their connections; everything else is in the file.
 package standalone
 
 import (
@@ -42,26 +42,25 @@ import (
 	"blindpost/shared/table/route"
 )
 
-// Config says how to run. DataDir is required; zero values elsewhere are
-// defaults, except in the limits, where 0 often means "none": begin with
-// DefaultLimits.
+// Config are the settings of a Node. DataDir is required. Zero values are defaults, except
+// in Limits, where 0 often means "none": begin with DefaultLimits.
 type Config struct {
-	// DataDir holds the database file. It is made if it does not exist.
+	// DataDir is the folder of the database file. Open creates it if necessary.
 	DataDir string
 	Limits  Limits
-	// PushText is what a phone shows for a push.
+	// PushText is the text that a phone shows for a push.
 	PushText push.Text
 	// Pusher sends pushes; by default they are only logged.
 	Pusher push.Sender
 
-	// Attestation is what devices of Agentknock have to bring along when they claim
-	// their id; by default nothing.
+	// Attestation is what an Agentknock device must prove when it claims its id; by
+	// default nothing.
 	Attestation attest.Policy
 
-	// Aelos is how to speak that protocol; without secrets it is not spoken.
+	// Aelos are the settings of Aelos; without secrets the relay does not speak it.
 	Aelos Aelos
 
-	// TLS and what follows are settings of the front, see server.Options.
+	// TLS to IdleAfter are settings of the front, see server.Options.
 	TLS            *tls.Config
 	TrustedProxies []netip.Prefix
 	MaxConns       int
@@ -73,22 +72,22 @@ type Config struct {
 	Log     *slog.Logger
 	Metrics *metrics.Metrics
 
-	// Now and Random are the sources of time and of secrets; by default the
-	// system's.
+	// Now and Random are the sources of time and of secrets; by default those of the
+	// system.
 	Now    func() time.Time
 	Random io.Reader
 }
 
-// Aelos are the settings of that protocol, see aelos.Options.
+// Aelos are the settings of the Aelos dialect, see aelos.Options.
 type Aelos struct {
 	Secrets    func(ctx context.Context) ([]string, error)
 	Path       string
 	Controller aelos.Controller
-	// Reread has the secrets read again at once; nil if that is of no use.
+	// Reread makes Secrets read the secrets again; nil if that never changes them.
 	Reread func()
 }
 
-// Limits are those that can be changed while running.
+// Limits are the limits that can be changed while the relay runs.
 type Limits struct {
 	Relay      relay.Limits
 	Skald      skald.Limits
@@ -120,7 +119,7 @@ type Node struct {
 	Relay      *relay.Relay
 	Skald      *skald.Dialect
 	Agentknock *agentknock.Dialect
-	Aelos      *aelos.Dialect // nil if it is not spoken
+	Aelos      *aelos.Dialect // nil without secrets
 
 	log      *slog.Logger
 	now      func() time.Time
@@ -231,13 +230,13 @@ func (n *Node) frontOptions(cfg Config, ids *ids) server.Options {
 		Logger:          cfg.Log,
 	}
 	if cfg.Metrics != nil {
-		// The front does not know whose frames it carries.
+		// The front does not know the dialect of a frame.
 		o.Observer = cfg.Metrics.Front(frontDialect(cfg))
 	}
 	return o
 }
 
-// frontDialect is what frames are counted under; "" where they may be anybody's.
+// frontDialect is the dialect under which frames are counted; "" if there is more than one.
 func frontDialect(cfg Config) string {
 	if cfg.Aelos.Secrets != nil {
 		return ""
@@ -245,7 +244,7 @@ func frontDialect(cfg Config) string {
 	return "skald"
 }
 
-// serveHTTP serves what is neither WebSocket nor a health check.
+// serveHTTP serves requests that are neither WebSocket nor health checks.
 func (n *Node) serveHTTP(w http.ResponseWriter, r *http.Request) { n.Agentknock.ServeHTTP(w, r) }
 
 func remoteIP(r *http.Request) netip.Addr {
@@ -253,7 +252,7 @@ func remoteIP(r *http.Request) netip.Addr {
 	return ip
 }
 
-// tables puts what dies with the process into memory and the rest into the file.
+// tables keeps items that are useless after a restart in memory, others in the file.
 func (n *Node) tables(cfg Config) table.Table {
 	t := table.Table(route.New(n.mem, []string{relay.ConnPartition, relay.AddressPartition, agentknock.SocketPartition, aelos.Partition}, n.bolt))
 	if cfg.Metrics != nil {
@@ -264,17 +263,10 @@ func (n *Node) tables(cfg Config) table.Table {
 
 func jobObserver(m *metrics.Metrics) local.Observer {
 	if m == nil {
-		return unobserved{}
+		return local.NopObserver{}
 	}
 	return m
 }
-
-// unobserved is the observer of a relay without metrics.
-type unobserved struct{}
-
-func (unobserved) JobRun(string, int, time.Duration, bool) {}
-func (unobserved) JobPanic(string)                         {}
-func (unobserved) JobDead(string)                          {}
 
 func (n *Node) runJob(ctx context.Context, j queue.Job) error {
 	err := n.Relay.Job(ctx, j)
@@ -284,7 +276,7 @@ func (n *Node) runJob(ctx context.Context, j queue.Job) error {
 	return err
 }
 
-// ready reports whether the relay can do its work: the database takes a write.
+// ready returns an error if the relay shuts down or the database accepts no write.
 func (n *Node) ready(ctx context.Context) error {
 	if n.stopping.Load() {
 		return errors.New("shutting down")
@@ -292,14 +284,14 @@ func (n *Node) ready(ctx context.Context) error {
 	return n.health.check(ctx, n.now(), n.probe)
 }
 
-// Failed is closed when the database is in a state that only opening it anew
-// can clear up: shut down and start again.
+// Failed is closed when the database is broken: the process should shut down and start
+// again, see bolt.Table.Failed.
 func (n *Node) Failed() <-chan struct{} { return n.bolt.Failed() }
 
 // Serve accepts connections from l until Shutdown.
 func (n *Node) Serve(ctx context.Context, l net.Listener) error { return n.Server.Serve(ctx, l) }
 
-// SetLimits puts new limits in force, at once and for open connections too.
+// SetLimits changes the limits at once, also for open connections.
 func (n *Node) SetLimits(l Limits) {
 	n.Relay.SetLimits(l.Relay)
 	n.Skald.SetLimits(l.Skald)
@@ -339,7 +331,7 @@ func newIDs(cfg Config) (*ids, error) {
 	return &ids{boot: boot.String(), now: cfg.Now, rand: cfg.Random}, nil
 }
 
-// conn is unique across restarts by the id of this start.
+// conn makes a connection id. The boot part makes it unique across restarts.
 func (i *ids) conn() gateway.Conn {
 	return gateway.Conn(i.boot + "-" + strconv.FormatUint(i.next.Add(1), 36))
 }

@@ -21,12 +21,12 @@ const (
 	sweepBatch = 1000
 )
 
-// runningKey is an item that exists while a process runs on the database, and
-// after one that did not end in good order.
+// runningKey is the key of an item that exists while a process uses the database, and
+// still exists after a process that did not shut down cleanly.
 var runningKey = table.Key{Partition: "process", Sort: "running"}
 
-// recover takes up what a process before this one has left: it counts what
-// waits, and wakes whom that one may have failed to wake.
+// recover continues after the previous process: it counts the stored messages, and after
+// an unclean end it pushes to the members that the previous process may not have woken.
 func (n *Node) recover(m *metrics.Metrics) error {
 	ctx := context.Background()
 	old, err := n.bolt.Write(ctx, table.Op{
@@ -43,13 +43,13 @@ func (n *Node) recover(m *metrics.Metrics) error {
 		err = found.Finish(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("failed to take up what the process before has left: %w", err)
+		return fmt.Errorf("failed to recover the state of the previous process: %w", err)
 	}
 	if m != nil {
 		m.MailboxTotal(found.Stored)
 	}
 	if unclean {
-		n.log.WarnContext(ctx, "the process before this one did not end in good order",
+		n.log.WarnContext(ctx, "the previous process did not shut down cleanly",
 			"waiting", found.Stored, "woken", found.Woken, "connections", found.Lost)
 	}
 	return nil
@@ -62,8 +62,7 @@ func (n *Node) markClean(ctx context.Context) error {
 	return nil
 }
 
-// sweep does what is due once a minute: groups whose time is over, and the space
-// of expired items.
+// sweep removes expired groups and frees the space of expired items, once a minute.
 func (n *Node) sweep(ctx context.Context) {
 	defer close(n.swept)
 	tick := time.NewTicker(sweepEvery)
@@ -83,25 +82,20 @@ func (n *Node) sweep(ctx context.Context) {
 func (n *Node) sweepOnce(ctx context.Context) error {
 	return errors.Join(
 		n.Relay.Sweep(ctx),
-		sweepExpired(ctx, n.mem, n.now()),
-		sweepExpired(ctx, n.bolt, n.now()),
+		sweepTable(ctx, n.mem, n.now()),
+		sweepTable(ctx, n.bolt, n.now()),
 	)
 }
 
-// sweepExpired gives the space of expired items back.
-func sweepExpired(ctx context.Context, t interface {
-	Sweep(ctx context.Context, now time.Time, max int) (int, error)
+func sweepTable(ctx context.Context, t interface {
+	Sweep(ctx context.Context, now time.Time, limit int) (int, error)
 }, now time.Time) error {
-	for {
-		removed, err := t.Sweep(ctx, now, sweepBatch)
-		if err != nil || removed < sweepBatch {
-			return err
-		}
-	}
+	_, err := t.Sweep(ctx, now, sweepBatch)
+	return err
 }
 
-// pushes counts the pushes that are asked for and neither done nor given up. They
-// are in memory: a shutdown with some left is none in good order.
+// pushes counts the queued pushes that are neither done nor dead. They are only in
+// memory, so a shutdown that leaves some is not clean.
 type pushes struct {
 	queue.Queue
 	local.Observer
@@ -120,7 +114,7 @@ func (p *pushes) Send(ctx context.Context, j queue.Job) error {
 	return err
 }
 
-// done notes that a job has succeeded.
+// done notes that a job has succeeded or is dead.
 func (p *pushes) done(kind string) {
 	if isPush(kind) {
 		p.open.Add(-1)

@@ -14,9 +14,9 @@ import (
 	"blindpost/shared/push"
 )
 
-// patient has the client hear the answer out: a push that was published and looks
-// as if it had failed would be published again.
-func patient(o *awssns.Options) { o.HTTPClient = awsclient.WithoutWriteTo(o.HTTPClient) }
+// withoutWriteTo makes the client read the whole response: a push that was published and
+// seems to have failed would be published again.
+func withoutWriteTo(o *awssns.Options) { o.HTTPClient = awsclient.WithoutWriteTo(o.HTTPClient) }
 
 // delivery is one push on its way.
 type delivery struct {
@@ -27,8 +27,8 @@ type delivery struct {
 	in  *awssns.PublishInput
 }
 
-// run publishes, and repairs the endpoint at most once of each kind: created anew
-// if it has been deleted, given our token if it was disabled with another.
+// run publishes the push. It creates the endpoint again at most once, if it was deleted,
+// and repairs it at most once, if it was disabled.
 func (d *delivery) run(ctx context.Context) error {
 	recreated, repaired := false, false
 	for {
@@ -41,7 +41,7 @@ func (d *delivery) run(ctx context.Context) error {
 			d.remember(d.key, arn)
 		}
 		d.in.TargetArn = &arn
-		_, err := d.api.Publish(ctx, d.in, patient)
+		_, err := d.api.Publish(ctx, d.in, withoutWriteTo)
 		switch code := codeOf(err); {
 		case err == nil:
 			return nil
@@ -62,11 +62,11 @@ func (d *delivery) run(ctx context.Context) error {
 	}
 }
 
-// endpoint finds or makes the endpoint of the token.
+// endpoint finds or creates the endpoint of the token.
 func (d *delivery) endpoint(ctx context.Context) (string, error) {
 	out, err := d.api.CreatePlatformEndpoint(ctx, &awssns.CreatePlatformEndpointInput{
 		PlatformApplicationArn: &d.app.arn, Token: &d.key.token,
-	}, patient)
+	}, withoutWriteTo)
 	if err == nil {
 		if out.EndpointArn == nil || *out.EndpointArn == "" {
 			return "", errors.New("SNS made an endpoint without an ARN")
@@ -77,21 +77,21 @@ func (d *delivery) endpoint(ctx context.Context) (string, error) {
 		return "", describe("CreatePlatformEndpoint", err)
 	}
 	if arn := existing(err); arn != "" {
-		// The token has an endpoint with other attributes: it is disabled, or
-		// somebody else made it.
+		// The token has an endpoint with other attributes: it is disabled, or another
+		// program created it.
 		return arn, d.repair(ctx, arn)
 	}
 	if strings.Contains(messageOf(err), "Token") {
-		return "", push.ErrTokenGone // SNS knows that it cannot be one
+		return "", push.ErrTokenGone // SNS says that it is malformed
 	}
 	return "", describe("CreatePlatformEndpoint", err)
 }
 
 // repair makes an endpoint usable for our token.
 func (d *delivery) repair(ctx context.Context, arn string) error {
-	out, err := d.api.GetEndpointAttributes(ctx, &awssns.GetEndpointAttributesInput{EndpointArn: &arn}, patient)
+	out, err := d.api.GetEndpointAttributes(ctx, &awssns.GetEndpointAttributesInput{EndpointArn: &arn}, withoutWriteTo)
 	if codeOf(err) == "NotFound" {
-		return nil // Publish finds out, and it is made anew
+		return nil // Publish will fail with NotFound, and run creates it again
 	}
 	if err != nil {
 		return describe("GetEndpointAttributes", err)
@@ -102,7 +102,7 @@ func (d *delivery) repair(ctx context.Context, arn string) error {
 			return nil
 		}
 		d.forget(d.key)
-		if _, err := d.api.DeleteEndpoint(ctx, &awssns.DeleteEndpointInput{EndpointArn: &arn}, patient); err != nil {
+		if _, err := d.api.DeleteEndpoint(ctx, &awssns.DeleteEndpointInput{EndpointArn: &arn}, withoutWriteTo); err != nil {
 			d.log.WarnContext(ctx, "failed to delete the endpoint of a dead token", "error", describe("DeleteEndpoint", err))
 		}
 		return push.ErrTokenGone
@@ -110,7 +110,7 @@ func (d *delivery) repair(ctx context.Context, arn string) error {
 	_, err = d.api.SetEndpointAttributes(ctx, &awssns.SetEndpointAttributesInput{
 		EndpointArn: &arn,
 		Attributes:  map[string]string{"Token": d.key.token, "Enabled": "true"},
-	}, patient)
+	}, withoutWriteTo)
 	switch code := codeOf(err); {
 	case err == nil, code == "NotFound":
 		return nil
@@ -123,8 +123,8 @@ func (d *delivery) repair(ctx context.Context, arn string) error {
 
 var existingEndpoint = regexp.MustCompile(`Endpoint (arn:[^ ]+:endpoint/[^ ]+) already exists`)
 
-// existing is the ARN in the answer to a CreatePlatformEndpoint for a token that
-// has an endpoint already.
+// existing is the ARN in the error of CreatePlatformEndpoint for a token that already has
+// an endpoint.
 func existing(err error) string {
 	if m := existingEndpoint.FindStringSubmatch(messageOf(err)); m != nil {
 		return m[1]
@@ -132,8 +132,8 @@ func existing(err error) string {
 	return ""
 }
 
-// codeOf is the code of an answer, "" if there was none. SNS and its client do not
-// agree on the suffix.
+// codeOf is the code of an error, "" without an answer. SNS and its client differ in the
+// suffix.
 func codeOf(err error) string {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -150,7 +150,7 @@ func messageOf(err error) string {
 	return api.ErrorMessage()
 }
 
-// describe makes an error without what SNS says, which may quote what we said.
+// describe makes an error without the message of SNS, which may quote our request.
 func describe(action string, err error) error {
 	if code := codeOf(err); code != "" {
 		return fmt.Errorf("SNS answered %s with %s", action, code)

@@ -14,15 +14,15 @@ import (
 	"blindpost/shared/push"
 )
 
-// maxTTL is the longest time to live that SNS takes.
+// maxTTL is the longest time to live that SNS accepts.
 const maxTTL = 14 * 24 * time.Hour
 
-// message makes the Publish of a notification, but for its target.
+// message makes the Publish input of a notification, without its target.
 func (a app) message(n push.Notification) (*awssns.PublishInput, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	// "default" is demanded and never used: each application has one service.
+	// "default" is required but never used: each application has one service.
 	if err := e.Encode(map[string]string{"default": "wake", a.service: string(n.Payload)}); err != nil {
 		return nil, errors.New("failed to encode a push") // the error might quote it
 	}
@@ -55,8 +55,8 @@ func (a app) message(n push.Notification) (*awssns.PublishInput, error) {
 	return in, nil
 }
 
-// visible reports whether an APNs payload shows something. APNs wants to be told,
-// and drops a push whose type does not fit its payload.
+// visible reports whether the phone shows an APNs payload. APNs requires the push type and
+// drops a push whose type does not match its payload.
 func visible(payload []byte) bool {
 	var p struct {
 		APS map[string]json.RawMessage `json:"aps"`

@@ -1,22 +1,22 @@
-// Package sns sends pushes by way of Amazon SNS: one platform application for
-// APNs, one for FCM, and an endpoint in it for each token.
+// Package sns sends pushes through Amazon SNS: one platform application for APNs, one for
+// FCM, and an endpoint in it for each token.
 //
 // # The life of an endpoint
 //
-// Nothing about endpoints is stored: CreatePlatformEndpoint answers with the one
-// that a token has already. SNS disables an endpoint when the provider refuses its
-// token, which happens after Publish has been answered; so a dead token shows at
-// the next push. What is done then depends on the token that the endpoint holds:
+// The relay stores no endpoints: CreatePlatformEndpoint returns the existing one of a
+// token. SNS disables an endpoint when the provider refuses its token, which happens after
+// Publish has returned; so a dead token is noticed at the next push. The sender then
+// compares the token of the endpoint with ours:
 //
-//   - Another one than ours: the phone has got a new token. The endpoint gets it
-//     and is enabled, and the push is tried once more.
-//   - Ours: the provider has refused this very token. Enabling it again would only
-//     let the next push vanish like the last one, and the dead token would never
-//     be noticed. The endpoint is deleted and the answer is push.ErrTokenGone. If
-//     the phone comes back and gives the same token, it gets a new endpoint.
+//   - They differ: the phone has a new token. The sender sets it, enables the endpoint
+//     and tries the push once more.
+//   - They are equal: the provider has refused this token. If the sender enabled the
+//     endpoint again, the next push would be lost like the last one, and the dead token
+//     would never be noticed. It deletes the endpoint and returns push.ErrTokenGone. If
+//     the phone comes back with the same token, it gets a new endpoint.
 //
-// No token and no payload ends up in an error or in the log: of what SNS says only
-// the code is repeated.
+// No token or payload gets into an error or a log: of an error of SNS only the code is
+// repeated.
 package sns
 
 import (
@@ -32,7 +32,7 @@ import (
 	"blindpost/shared/push"
 )
 
-// API is what the sender uses of SNS; *sns.Client has it.
+// API is the part of *sns.Client that the sender uses.
 type API interface {
 	CreatePlatformEndpoint(context.Context, *awssns.CreatePlatformEndpointInput, ...func(*awssns.Options)) (*awssns.CreatePlatformEndpointOutput, error)
 	GetEndpointAttributes(context.Context, *awssns.GetEndpointAttributesInput, ...func(*awssns.Options)) (*awssns.GetEndpointAttributesOutput, error)
@@ -48,8 +48,8 @@ type Options struct {
 	// IOS and Android are the ARNs of the platform applications:
 	// "...:app/APNS/NAME" or "...:app/APNS_SANDBOX/NAME", and "...:app/GCM/NAME".
 	IOS, Android string
-	// Fallback takes the pushes for a platform without an application. Without it
-	// they fail.
+	// Fallback sends the pushes for a platform without an application. Without it they
+	// fail.
 	Fallback push.Sender
 	Log      *slog.Logger
 }
@@ -62,12 +62,12 @@ type Sender struct {
 	log      *slog.Logger
 
 	mu        sync.Mutex
-	endpoints map[endpointKey]string // ARNs, as far as known here
+	endpoints map[endpointKey]string // cached ARNs
 }
 
 var _ push.Sender = (*Sender)(nil)
 
-// maxEndpoints bounds the memory of a Sender.
+// maxEndpoints bounds the cached endpoints of a Sender.
 const maxEndpoints = 4096
 
 type endpointKey struct {
@@ -111,7 +111,7 @@ func New(client func(context.Context) (API, error), o Options) (*Sender, error) 
 	return s, nil
 }
 
-// serviceOf reads the kind of a platform application out of its ARN.
+// serviceOf is the service in the ARN of a platform application.
 func serviceOf(arn string, services []string) (string, error) {
 	parts := strings.Split(arn, ":")
 	if len(parts) == 6 && parts[0] == "arn" && parts[2] == "sns" {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// entry is a job inside the queue. It is kept by value and kept small (80
-// bytes), because there is one per open connection and more.
+// entry is a job in the queue. It is stored by value and is small (80 bytes), because
+// there is at least one per open connection.
 type entry struct {
 	kind    string
 	group   string
@@ -16,9 +16,8 @@ type entry struct {
 	attempt int32
 }
 
-// dueTime is when a job becomes due: at its time, or now if that has passed.
-// Times that int64 nanoseconds cannot hold (past the year 2262) become the
-// last one that they can.
+// dueTime is when a job becomes due: at its time, or now if that has passed. Times beyond
+// int64 nanoseconds (the year 2262) become the last possible one.
 func dueTime(now, at time.Time) int64 {
 	base := now.UnixNano()
 	wait := int64(max(0, at.Sub(now)))
@@ -28,8 +27,8 @@ func dueTime(now, at time.Time) int64 {
 	return base + wait
 }
 
-// before orders jobs by when they become due; those that become due together
-// by when they were sent.
+// before orders jobs by the time they become due, then by the order in which they were
+// sent.
 func (e *entry) before(o *entry) bool {
 	if e.due != o.due {
 		return e.due < o.due
@@ -37,11 +36,11 @@ func (e *entry) before(o *entry) bool {
 	return e.seq < o.seq
 }
 
-// spareCap is how much room an empty heap or fifo may keep for next time.
+// spareCap is the largest capacity that an empty heap or fifo keeps.
 const spareCap = 1024
 
-// delayHeap is a binary heap with the earliest job first. (container/heap
-// would allocate for every push: its elements travel as interfaces.)
+// delayHeap is a binary heap with the earliest job first. (container/heap would allocate
+// for every push, because it passes elements as interfaces.)
 type delayHeap []entry
 
 func (h *delayHeap) push(e entry) {
@@ -102,8 +101,8 @@ type fifo[T any] struct {
 func (f *fifo[T]) len() int { return len(f.items) - f.head }
 
 func (f *fifo[T]) push(v T) {
-	// Room that pops have left is used before the slice grows, as soon as it
-	// is at least half: then each value is moved at most once per push.
+	// Reuse the space of popped values before the slice grows, if it is at least half:
+	// then each push moves at most one value on average.
 	if len(f.items) == cap(f.items) && f.head > len(f.items)/2 {
 		n := copy(f.items, f.items[f.head:])
 		clear(f.items[n:])

@@ -1,22 +1,20 @@
 // Package local is the job queue of the single binary: it keeps its jobs in
 // the memory of the process.
 //
-// It keeps the contract of package queue for as long as the process lives;
-// jobs that wait are gone when it ends. Whoever sends a job must be able to
-// find the work again at start.
+// It keeps the contract of package queue while the process lives; waiting jobs are lost
+// when it ends. The sender of a job must therefore be able to find its work again at
+// start.
 //
-// A job that waits for its time costs an entry in a heap, about 100 bytes plus
-// its body; one timer serves all of them. Workers are goroutines that are
-// started when there is something to run and that end when there is not. A
-// group whose job hangs holds one worker and nothing else.
+// A delayed job costs an entry in a heap, about 100 bytes plus its body; one timer serves
+// all. Workers are goroutines that start when a job can run and end when there is none. A
+// group whose job hangs occupies one worker and nothing else.
 //
-// While a job of a group waits for its next try, the jobs behind it wait too:
-// order beats progress, up to the last try. Then the job is put aside and the
-// next one runs.
+// While a job of a group waits for its next try, the jobs behind it wait too: order comes
+// before progress, up to the last try. Then the job is put aside and the next one runs.
 //
-// Time: a job is held until Options.Now has reached its At, also when that
-// clock is set back. When the clock is set forward or the machine was asleep,
-// jobs that have become due by that are run within a minute.
+// Time: a job waits until Options.Now has reached its At, even if that clock is set back.
+// When the clock is set forward or the machine was suspended, the jobs that became due
+// run within a minute.
 package local
 
 import (
@@ -38,17 +36,16 @@ const (
 	DefaultMaxAttempts = 6
 )
 
-// maxWait is the longest sleep of the timer. The timer runs on the monotonic
-// clock, which does not see the wall clock being set, nor (on Linux) the
-// machine being suspended; waking up once a minute bounds how late a job gets
-// by that.
+// maxWait is the longest sleep of the timer. The timer uses the monotonic clock, which
+// does not notice that the wall clock was set or (on Linux) that the machine was
+// suspended. Waking once a minute bounds how late a job runs after that.
 const maxWait = time.Minute
 
 // ErrClosed is the answer of Send after Close was called.
 var ErrClosed = errors.New("queue is closed")
 
-// Observer is told what the queue does, for metrics. Its methods are called
-// from many goroutines at once, outside the queue's lock, and must not block.
+// Observer receives what the queue does, for metrics. The queue calls its methods from
+// many goroutines at once, outside its lock; they must not block.
 type Observer interface {
 	// JobRun reports one attempt (counting from 1), how long it took and
 	// whether it failed.
@@ -72,7 +69,7 @@ type Options struct {
 	// Backoff is how long to wait after the given failed attempt, counting
 	// from 1; nil means DefaultBackoff.
 	Backoff func(attempt int) time.Duration
-	// Now is the clock that Job.At is read against; nil means time.Now.
+	// Now is the clock of Job.At; nil means time.Now.
 	Now func() time.Time
 	// Log gets the kinds of failed jobs, never their bodies; nil logs nothing.
 	Log *slog.Logger
@@ -117,8 +114,8 @@ type Queue struct {
 	seq      uint64
 	delayed  delayHeap
 	runnable fifo[entry]
-	// lanes has a key for every group that has a job running, runnable or
-	// between two tries; the value is what waits behind it, nil for nothing.
+	// lanes has a key for every group with a job that is running, runnable or between two
+	// tries; the value holds the jobs behind it, nil for none.
 	lanes    map[string]*fifo[entry]
 	behind   int // jobs in all lanes
 	workers  int // goroutines
@@ -169,7 +166,7 @@ func New(o Options) *Queue {
 		q.log = slog.New(slog.DiscardHandler)
 	}
 	if q.watch == nil {
-		q.watch = blind{}
+		q.watch = NopObserver{}
 	}
 	return q
 }
@@ -187,8 +184,7 @@ func (q *Queue) Send(ctx context.Context, j queue.Job) error {
 		return fmt.Errorf("failed to send a job of kind %s: %w", j.Kind, ErrClosed)
 	}
 	now := q.now()
-	// What has become due until now goes first, although the timer may not
-	// have fired yet.
+	// Jobs that are due by now go first, even if the timer has not fired yet.
 	q.promote(now)
 	e.due = dueTime(now, j.At)
 	q.enter(now, e)
@@ -196,7 +192,7 @@ func (q *Queue) Send(ctx context.Context, j queue.Job) error {
 	return nil
 }
 
-// Stats tells what the queue holds.
+// Stats returns what the queue holds.
 func (q *Queue) Stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -209,12 +205,10 @@ func (q *Queue) Stats() Stats {
 	}
 }
 
-// Close ends the queue: it takes no more jobs, drops those whose time has not
-// come (tries that were to be repeated later included), runs those that are
-// due, and waits for them. When ctx ends first, Close cancels the context of
-// the handlers, drops what has not been started and returns an error without
-// waiting any longer. Later calls wait in the same way. A handler must not call
-// it: it would wait for itself.
+// Close ends the queue: it accepts no more jobs, drops delayed jobs (including retries),
+// runs the due ones, and waits for them. If ctx ends first, Close cancels the context of
+// the handlers, drops the jobs that have not started and returns an error at once. Later
+// calls wait in the same way. A handler must not call Close, as it would wait for itself.
 func (q *Queue) Close(ctx context.Context) error {
 	q.shut()
 	select {
@@ -231,7 +225,7 @@ func (q *Queue) Close(ctx context.Context) error {
 	}
 }
 
-// shut stops taking jobs and lets go of the future ones.
+// shut stops accepting jobs and drops the delayed ones.
 func (q *Queue) shut() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -255,8 +249,7 @@ func (q *Queue) shut() {
 	q.checkDrained()
 }
 
-// abandon drops everything that is not running and reports how many jobs did
-// not get finished.
+// abandon drops all jobs that are not running and returns the number of unfinished jobs.
 func (q *Queue) abandon() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -278,9 +271,9 @@ func (q *Queue) checkDrained() {
 	}
 }
 
-// blind is the Observer of a queue that has none.
-type blind struct{}
+// NopObserver ignores everything.
+type NopObserver struct{}
 
-func (blind) JobRun(string, int, time.Duration, bool) {}
-func (blind) JobPanic(string)                         {}
-func (blind) JobDead(string)                          {}
+func (NopObserver) JobRun(string, int, time.Duration, bool) {}
+func (NopObserver) JobPanic(string)                         {}
+func (NopObserver) JobDead(string)                          {}

@@ -9,8 +9,7 @@ import (
 	"blindpost/shared/queue"
 )
 
-// enter gives a job its place: in the heap if its time has not come, else
-// among the due ones.
+// enter adds a job: to the heap if it is not due yet, otherwise to the due ones.
 func (q *Queue) enter(now time.Time, e entry) {
 	q.seq++
 	e.seq = q.seq
@@ -21,8 +20,8 @@ func (q *Queue) enter(now time.Time, e entry) {
 	q.admit(e)
 }
 
-// admit takes a job that is due: to the workers, or into its lane if its group
-// is busy. A repeated job of a group still holds its lane.
+// admit gives a due job to the workers, or puts it into its lane if its group is busy. A
+// retried job of a group still holds its lane.
 func (q *Queue) admit(e entry) {
 	if e.group != "" && e.attempt == 1 {
 		if lane, busy := q.lanes[e.group]; busy {
@@ -39,7 +38,7 @@ func (q *Queue) admit(e entry) {
 	q.runnable.push(e)
 }
 
-// release hands the lane of a group to the next job in it.
+// release gives the lane of a group to the next job in it.
 func (q *Queue) release(group string) {
 	lane, busy := q.lanes[group]
 	switch {
@@ -59,8 +58,8 @@ func (q *Queue) promote(now time.Time) {
 	}
 }
 
-// schedule sees to it that there are workers for the jobs that can run, and a
-// timer for the next one that cannot yet.
+// schedule starts workers for the jobs that can run, and sets the timer for the next
+// delayed one.
 func (q *Queue) schedule(now time.Time) {
 	for want := min(q.max, q.busy+q.runnable.len()); q.workers < want; q.workers++ {
 		go q.work()
@@ -85,7 +84,7 @@ func (q *Queue) schedule(now time.Time) {
 	}
 }
 
-// tick is what the timer calls.
+// tick is the function of the timer.
 func (q *Queue) tick() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -130,14 +129,13 @@ func (q *Queue) next() (entry, bool) {
 	return q.runnable.pop(), true
 }
 
-// attempt runs the handler once. However the handler ends, the job is
-// finished: a panic or a Goexit is a failed attempt.
+// attempt runs the handler once. A panic or a Goexit is a failed attempt.
 func (q *Queue) attempt(e entry) {
 	start := time.Now()
 	failed, ended := true, false
 	defer func() {
 		if !ended {
-			q.blame(e, recover())
+			q.logPanic(e, recover())
 		}
 		q.watch.JobRun(e.kind, int(e.attempt), time.Since(start), failed)
 		q.finish(e, failed)
@@ -152,9 +150,9 @@ func (q *Queue) attempt(e entry) {
 	failed, ended = err != nil, true
 }
 
-// blame reports a handler that did not return. The value of a panic may hold
-// anything, so only what the runtime itself says is logged.
-func (q *Queue) blame(e entry, cause any) {
+// logPanic reports a handler that did not return. The value of the panic may hold
+// anything, so its text is logged only if it is an error of the Go runtime.
+func (q *Queue) logPanic(e entry, cause any) {
 	if cause == nil {
 		return // Goexit
 	}
@@ -166,7 +164,7 @@ func (q *Queue) blame(e entry, cause any) {
 	q.log.Error("job panicked", "kind", e.kind, "attempt", e.attempt, "panic", text, "stack", string(debug.Stack()))
 }
 
-// finish decides what becomes of a job after an attempt.
+// finish ends an attempt: the job is done, dead, or retried.
 func (q *Queue) finish(e entry, failed bool) {
 	switch {
 	case !failed:
@@ -185,7 +183,7 @@ func (q *Queue) finish(e entry, failed bool) {
 	}
 }
 
-// settle is for a job that needs no other attempt.
+// settle ends a job without another attempt.
 func (q *Queue) settle(e entry, dead bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -197,7 +195,7 @@ func (q *Queue) settle(e entry, dead bool) {
 	q.schedule(q.now())
 }
 
-// repeat enters a job for another attempt, unless the queue is closed.
+// repeat adds a job for another attempt, unless the queue is closed.
 func (q *Queue) repeat(e entry, delay time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -23,11 +23,11 @@ type Message struct {
 	Body string
 	// Group is the message group, "" on a standard queue.
 	Group string
-	// Attempt counts the deliveries from 1. It counts also those in which the
-	// message was not run, because one before it in its group failed.
+	// Attempt counts the deliveries from 1, including those in which the message was not
+	// run because one before it in its group failed.
 	Attempt int
-	// Last says that the message is put aside if this run fails. It is always false
-	// without ConsumerOptions.MaxAttempts.
+	// Last says that the message is put aside if this run fails. Without
+	// ConsumerOptions.MaxAttempts it is always false.
 	Last bool
 
 	receipt string
@@ -35,25 +35,22 @@ type Message struct {
 
 // ConsumerOptions are the settings of a Consumer.
 type ConsumerOptions struct {
-	// QueueURL is the queue that the events come from. If it is empty, failed
-	// messages come back after the visibility timeout of the queue instead of
-	// Backoff.
+	// QueueURL is the queue of the events. If it is empty, failed messages are delivered
+	// again after the visibility timeout of the queue instead of Backoff.
 	QueueURL string
-	// Backoff is the pause after a failed attempt, counting from 1. Default doubles
-	// from one second to five minutes, a random part of up to a half less.
+	// Backoff is the pause after a failed attempt, counting from 1. The default doubles
+	// from one second to five minutes, less a random part of up to a half.
 	Backoff func(attempt int) time.Duration
 	// Random spreads those pauses, in [0, 1). Default is math/rand/v2.
 	Random func() float64
-	// MaxAttempts is how often the redrive policy of the queue lets a message be
-	// received. A message that fails its last attempt no longer holds up its
-	// group: SQS counts the messages behind it as received each time too, and
-	// would put them aside with it, although they never ran. And a message may have
-	// been received so often only behind others, so that its last delivery is the
-	// first in which it is run: it then has lastRuns runs. 0 means no policy.
+	// MaxAttempts is the number of deliveries in the redrive policy of the queue; 0 means
+	// no policy. A message at its last delivery does not block its group: SQS has counted
+	// the messages behind it as received each time too, and would put them aside with it
+	// although they never ran. It gets lastRuns runs, because it may never have run before.
 	MaxAttempts int
-	// Margin is how long before the end of the context, which is when Lambda kills
-	// the function, handlers are told to stop, so that there is time to report.
-	// Default is 2 s.
+	// Margin is how long before the end of the context the context of handlers ends. At
+	// the end of the context Lambda kills the function, and the consumer must report the
+	// failures before. Default is 2 s.
 	Margin time.Duration
 	Log    *slog.Logger
 }
@@ -81,7 +78,7 @@ func NewConsumer(client func(context.Context) (API, error), o ConsumerOptions) *
 	return &Consumer{client: client, o: o}
 }
 
-// backoff is the default pause; part in [0, 1) is what is taken off a half of it.
+// backoff is the default pause, less the given part, in [0, 1), of its half.
 func backoff(attempt int, part float64) time.Duration {
 	const longest = 5 * time.Minute
 	d := longest
@@ -91,17 +88,17 @@ func backoff(attempt int, part float64) time.Duration {
 	return d - time.Duration(part*float64(d/2))
 }
 
-// maxVisibility is the longest visibility timeout that SQS takes.
+// maxVisibility is the longest visibility timeout that SQS accepts.
 const maxVisibility = 12 * time.Hour
 
 var errPanic = errors.New("handler panicked")
 
-// Consume runs the handler for each message and reports which ones have failed;
-// the event source must have ReportBatchItemFailures. Messages of one message
-// group run one after another, and when one fails the rest of its group counts
-// as failed too, without being run: SQS would otherwise deliver the failed one
-// after them. (Not so if it was the last delivery, see MaxAttempts.) All else runs
-// in parallel. A panic is a failure.
+// Consume runs the handler for each message and reports those that failed; the event
+// source must have ReportBatchItemFailures. Messages of one message group run one after
+// another. When one fails, Consume does not run the rest of its group and reports it as
+// failed too: otherwise SQS would deliver the failed message after them. (An exception is
+// the last delivery, see MaxAttempts.) All other messages run in parallel. A panic is a
+// failure.
 func (c *Consumer) Consume(ctx context.Context, e events.SQSEvent, handle func(context.Context, Message) error) events.SQSEventResponse {
 	run := ctx
 	if end, ok := ctx.Deadline(); ok {
@@ -142,7 +139,8 @@ func (c *Consumer) Consume(ctx context.Context, e events.SQSEvent, handle func(c
 	return res
 }
 
-// byGroup lists the records that have to run one after another.
+// byGroup returns the indices of the records of each group; a record without a group is
+// alone.
 func byGroup(records []events.SQSMessage) [][]int {
 	var out [][]int
 	at := make(map[string]int)
@@ -172,7 +170,7 @@ func (c *Consumer) attempt(ctx context.Context, m Message, handle func(context.C
 	ended := false
 	defer func() {
 		if !ended {
-			c.blame(ctx, m, recover())
+			c.logPanic(ctx, m, recover())
 			err = errPanic
 		}
 	}()
@@ -184,9 +182,9 @@ func (c *Consumer) attempt(ctx context.Context, m Message, handle func(context.C
 	return err
 }
 
-// blame logs where a handler panicked. The value of a panic may hold anything, so
-// only what the runtime itself says is logged.
-func (c *Consumer) blame(ctx context.Context, m Message, cause any) {
+// logPanic logs where a handler panicked. The value of the panic may hold anything, so
+// its text is logged only if it is an error of the Go runtime.
+func (c *Consumer) logPanic(ctx context.Context, m Message, cause any) {
 	text := fmt.Sprintf("%T", cause)
 	if r, ok := cause.(runtime.Error); ok {
 		text = r.Error()
@@ -195,9 +193,9 @@ func (c *Consumer) blame(ctx context.Context, m Message, cause any) {
 		"message", m.ID, "attempt", m.Attempt, "panic", text, "stack", string(debug.Stack()))
 }
 
-// postpone has failed messages come back after their pause. All of a group get the
-// pause of the first, because SQS delivers none of a group while one of them is in
-// flight. If this fails, they come back after the visibility timeout.
+// postpone makes SQS deliver failed messages again after their pause. All messages of a
+// group get the pause of the first, because SQS delivers none of a group while one of
+// them is in flight. If postpone fails, they come back after the visibility timeout.
 func (c *Consumer) postpone(ctx context.Context, failed []Message) {
 	if c.o.QueueURL == "" || len(failed) == 0 {
 		return
@@ -209,7 +207,7 @@ func (c *Consumer) postpone(ctx context.Context, failed []Message) {
 		for i, m := range failed[start:min(start+10, len(failed))] {
 			d, ok := pauses[m.Group]
 			if !ok || m.Group == "" {
-				// Not 0: the client leaves that out.
+				// Not 0, which the client omits.
 				d = min(max(time.Second, c.o.Backoff(m.Attempt).Round(time.Second)), maxVisibility)
 				pauses[m.Group] = d
 			}
@@ -220,7 +218,7 @@ func (c *Consumer) postpone(ctx context.Context, failed []Message) {
 		}
 		_, err = client.ChangeMessageVisibilityBatch(ctx, &awssqs.ChangeMessageVisibilityBatchInput{
 			QueueUrl: &c.o.QueueURL, Entries: in,
-		}, patient)
+		}, withoutWriteTo)
 	}
 	if err != nil {
 		c.o.Log.WarnContext(ctx, "failed to postpone messages", "messages", len(failed), "error", err)

@@ -8,7 +8,7 @@ import (
 	"blindpost/shared/queue"
 )
 
-// body is a job as it travels.
+// body is the JSON form of a job.
 type body struct {
 	Kind  string `json:"kind"`
 	Group string `json:"group,omitempty"`
@@ -24,7 +24,7 @@ func encodeJob(j queue.Job) (string, error) {
 	return string(b), nil
 }
 
-// decodeJob reads a job. What is wrong with it is not quoted.
+// decodeJob decodes a job. Its errors do not quote the job.
 func decodeJob(s string) (queue.Job, error) {
 	var b body
 	if err := json.Unmarshal([]byte(s), &b); err != nil {

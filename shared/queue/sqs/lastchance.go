@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// What a message gets that is put aside if it fails once more.
+// The runs of a message that SQS puts aside after one more failure.
 const (
-	// lastRuns is how often it is run. SQS counts it as received whenever one
-	// before it in its group fails, so this may be all that it ever gets, and what
-	// it needs may be missing for a moment only.
+	// lastRuns is how often the message is run. SQS counts it as received whenever one
+	// before it in its group fails, so these may be its only runs, and the cause of a
+	// failure may be gone a moment later.
 	lastRuns = 3
-	// The pauses between those runs double from this one.
+	// lastPause is the pause after the first of these runs; later pauses double.
 	lastPause = 250 * time.Millisecond
 )
 
-// lastChance runs a message that SQS puts aside if it fails. left is how many of
-// its group, with itself, still have to be run: they share what time there is, so
-// that none of them is put aside without having been run because another hangs.
+// lastChance runs a message that SQS puts aside if it fails. left is the number of
+// messages of its group that must still run, including itself. They share the remaining
+// time, so that none is put aside without a run because another hangs.
 func (c *Consumer) lastChance(ctx context.Context, m Message, left int, handle func(context.Context, Message) error) error {
 	ctx, cancel := share(ctx, left)
 	defer cancel()
 	pause := lastPause
 	for n := 1; ; n++ {
 		m.Last = n == lastRuns
-		parts := 2 // a half of what is left, so that the last run gets some too
+		parts := 2 // half of the remaining time, so that some is left for the last run
 		if m.Last {
 			parts = 1
 		}
@@ -39,7 +39,7 @@ func (c *Consumer) lastChance(ctx context.Context, m Message, left int, handle f
 	}
 }
 
-// share is the context with one part in n of the time that is left.
+// share is a context with one n-th of the remaining time.
 func share(ctx context.Context, n int) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok || n <= 1 {
@@ -48,7 +48,7 @@ func share(ctx context.Context, n int) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Until(end)/time.Duration(n))
 }
 
-// wait waits for at most a quarter of the time that is left: running is worth more.
+// wait waits for d, but at most a quarter of the remaining time, to leave time for runs.
 func wait(ctx context.Context, d time.Duration) {
 	if end, ok := ctx.Deadline(); ok {
 		d = min(d, time.Until(end)/4)

@@ -15,7 +15,7 @@ import (
 	"blindpost/shared/queue"
 )
 
-// API is what this package uses of SQS; *sqs.Client has it.
+// API is the part of *sqs.Client that this package uses.
 type API interface {
 	SendMessage(context.Context, *awssqs.SendMessageInput, ...func(*awssqs.Options)) (*awssqs.SendMessageOutput, error)
 	ChangeMessageVisibilityBatch(context.Context, *awssqs.ChangeMessageVisibilityBatchInput, ...func(*awssqs.Options)) (*awssqs.ChangeMessageVisibilityBatchOutput, error)
@@ -35,13 +35,13 @@ type Options struct {
 	// Standard and FIFO are the URLs of the two queues; FIFO may be empty.
 	Standard string
 	FIFO     string
-	// GroupID makes a message group of a group. Default is the group itself. What
-	// SQS does not take as a message group is replaced by its hash.
+	// GroupID maps a group to its message group. Default is the group itself. A message
+	// group that SQS does not accept is replaced by its hash.
 	GroupID func(group string) string
 	// Now is the clock. Default is time.Now.
 	Now func() time.Time
-	// NewID makes ids, of which no two within five minutes may be equal, also not
-	// in different processes. Required with FIFO.
+	// NewID makes ids. No two within five minutes may be equal, even in different
+	// processes. Required with FIFO.
 	NewID func() string
 }
 
@@ -105,18 +105,18 @@ func (q *Queue) send(ctx context.Context, in *awssqs.SendMessageInput) error {
 	if err != nil {
 		return fmt.Errorf("failed to send a message: %w", err)
 	}
-	if _, err := client.SendMessage(ctx, in, patient); err != nil {
+	if _, err := client.SendMessage(ctx, in, withoutWriteTo); err != nil {
 		return fmt.Errorf("failed to send a message: %w", err)
 	}
 	return nil
 }
 
-// patient has the client hear the answer out: a job that was sent and looks as if
-// it had not been would be sent twice.
-func patient(o *awssqs.Options) { o.HTTPClient = awsclient.WithoutWriteTo(o.HTTPClient) }
+// withoutWriteTo makes the client read the whole response: a job that was sent and seems
+// to have failed would be sent twice.
+func withoutWriteTo(o *awssqs.Options) { o.HTTPClient = awsclient.WithoutWriteTo(o.HTTPClient) }
 
-// Run makes the handler of messages that are jobs: it gives those that are due to
-// next, and sends the others again.
+// Run makes the handler of messages with jobs: it gives those that are due to next, and
+// sends the others again.
 func (q *Queue) Run(next queue.Handler) func(context.Context, Message) error {
 	return func(ctx context.Context, m Message) error {
 		j, err := decodeJob(m.Body)
@@ -132,7 +132,7 @@ func (q *Queue) Run(next queue.Handler) func(context.Context, Message) error {
 	}
 }
 
-// delayUntil is the delay in whole seconds, rounded up and cut to what SQS takes.
+// delayUntil is the delay in whole seconds, rounded up, at most maxDelay.
 func delayUntil(at, now time.Time) int32 {
 	if at.IsZero() || !at.After(now) {
 		return 0
@@ -141,8 +141,8 @@ func delayUntil(at, now time.Time) int32 {
 	return int32((d + time.Second - 1) / time.Second)
 }
 
-// groupID is a message group that SQS takes: 1 to 128 letters, digits and
-// punctuation marks of ASCII.
+// groupID is a message group that SQS accepts: 1 to 128 letters, digits and punctuation
+// marks of ASCII. It replaces any other by its hash.
 func groupID(group string) string {
 	ok := group != "" && len(group) <= maxGroup
 	for i := 0; ok && i < len(group); i++ {
@@ -159,7 +159,7 @@ func milliseconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
-	// Rounded up, so that the job does not come early.
+	// Rounded up, so that the job does not run early.
 	return t.Add(time.Millisecond - time.Nanosecond).UnixMilli()
 }
 

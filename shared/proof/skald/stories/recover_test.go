@@ -266,7 +266,7 @@ func TestCrash_RunningItem(t *testing.T) {
 		}
 		complains := func(want bool) {
 			t.Helper()
-			if got := strings.Contains(string(w.Log.Bytes()), "did not end in good order"); got != want {
+			if got := strings.Contains(string(w.Log.Bytes()), "did not shut down cleanly"); got != want {
 				t.Errorf("the log says %v about the process before, want %v", got, want)
 			}
 		}
