@@ -256,6 +256,7 @@ func TestRunFailsWithTheRelay(t *testing.T) {
 		{"idle-tls", func(l *standalone.Limits) { l.Relay.ConnectionsPerIP = 2 }, "429"},
 	} {
 		t.Run(c.only+" "+c.want, func(t *testing.T) {
+			t.Parallel()
 			cfg := tiny()
 			cfg.Only = []string{c.only}
 			h := &house{t: t, limits: c.limits, usage: counting()}
@@ -270,30 +271,33 @@ func TestRunFailsWithTheRelay(t *testing.T) {
 // When the context ends, so does the measurement, and the relay with it.
 func TestRunEndsWithItsContext(t *testing.T) {
 	for _, only := range Parts() {
-		ctx, cancel := context.WithCancel(t.Context())
-		cfg := tiny()
-		cfg.Only, cfg.Warmup, cfg.Measure, cfg.Patience = []string{only}, time.Hour, time.Hour, time.Hour
-		cfg.Idle = 2
-		h := &house{t: t}
-		looks := counting()
-		h.usage = func() (Usage, bool) { // memory that never comes to rest
-			u, ok := looks()
-			if u.Resident > 3*7000 {
-				cancel()
+		t.Run(only, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			ctx, cancel := context.WithCancel(t.Context())
+			cfg := tiny()
+			cfg.Only, cfg.Warmup, cfg.Measure, cfg.Patience = []string{only}, time.Hour, time.Hour, time.Hour
+			cfg.Idle = 2
+			h := &house{t: t}
+			looks := counting()
+			h.usage = func() (Usage, bool) { // memory that never comes to rest
+				u, ok := looks()
+				if u.Resident > 3*7000 {
+					cancel()
+				}
+				return u, ok
 			}
-			return u, ok
-		}
-		if !strings.HasPrefix(only, "idle") && !strings.HasPrefix(only, "auth") {
-			time.AfterFunc(300*time.Millisecond, cancel)
-		}
-		_, err := Run(ctx, cfg, h.launch)
-		cancel()
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: got %v", only, err)
-		}
-		if len(h.relays) != 1 || !h.relays[0].stopped {
-			t.Errorf("%s: the relay was not stopped", only)
-		}
+			if !strings.HasPrefix(only, "idle") && !strings.HasPrefix(only, "auth") {
+				time.AfterFunc(300*time.Millisecond, cancel)
+			}
+			_, err := Run(ctx, cfg, h.launch)
+			cancel()
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
+			}
+			if len(h.relays) != 1 || !h.relays[0].stopped {
+				t.Error("the relay was not stopped")
+			}
+		})
 	}
 }
 
