@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -25,6 +26,7 @@ type stage struct {
 	secrets *secrets
 	people  people
 	ways    func(*member) way // if set, says who comes from where
+	window  uint32            // seconds that a pairing window is open; 60 if not set
 
 	// unconfirmed counts stored letters that have come over connections that are
 	// open, and of which the relay does not know yet that they have.
@@ -136,8 +138,9 @@ func (s *stage) each(n int, do func(i int) error) error {
 // afterwards.
 func (s *stage) pair(ctx context.Context, agent *peer, ph *member, v way) (skaldclient.PairingToken, error) {
 	token := s.people.newToken()
+	ttl := cmp.Or(s.window, 60)
 	_, err := agent.request(
-		&skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_PairingStart{PairingStart: &skaldpb.PairingStart{PairingToken: token[:], Ttl: 60}}},
+		&skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_PairingStart{PairingStart: &skaldpb.PairingStart{PairingToken: token[:], Ttl: ttl}}},
 		func(f *skaldpb.RelayFrame) bool { return f.GetPairingReady() != nil })
 	if err != nil {
 		return token, fmt.Errorf("failed to open a window: %w", err)

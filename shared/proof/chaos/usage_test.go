@@ -61,17 +61,18 @@ func (r *relay) goroutines() (n float64, stacks []byte) {
 func growth(rounds []usage) (grown []string) {
 	third := len(rounds) / 3
 	early, late := rounds[:third], rounds[len(rounds)-third:]
-	fresh := late[0].connections - early[third-1].connections
+	fresh := late[0].connections - early[0].connections
 	for _, c := range []struct {
 		what    string
 		of      func(usage) float64
 		allowed float64
 	}{
-		{"heap", func(u usage) float64 { return u.heap }, 1<<19 + 50*fresh},
+		{"heap", func(u usage) float64 { return u.heap }, 1<<19 + 100*fresh},
 		// A leak of one object per connection shows in the full run, where there are
-		// thousands. The short one ends while the number of pending timers, which last
-		// 30 s, still grows with each pairing.
-		{"objects in the heap", func(u usage) float64 { return u.objects }, float64(budget(6000, 1500)) + fresh/2},
+		// thousands. There is some growth: the core makes its locks, of which there is a
+		// fixed number, when they are first asked for, half of one for each connection here;
+		// and in the short run the number of pending timers still grows.
+		{"objects in the heap", func(u usage) float64 { return u.objects }, float64(budget(6000, 1500)) + 0.75*fresh},
 		{"goroutines", func(u usage) float64 { return u.goroutines }, 3},
 		{"open files", func(u usage) float64 { return u.fds }, 2},
 		{"resident memory", func(u usage) float64 { return u.resident }, 16 << 20},
