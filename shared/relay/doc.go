@@ -45,5 +45,6 @@
 // Every handler may die between any two steps, or lose the answer to a write, and is
 // then called again with the same event or job. So each write is one that may be done
 // twice, or leaves a trace by which it is known again, and what follows it is done by
-// whoever finds it (see package table).
+// whoever finds it (see package table). What a handler has told the others before it
+// died may have been old; whoever does its work again tells them how it is now.
 package relay
