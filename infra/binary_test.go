@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"blindpost/shared/proof/port"
 )
 
 func TestBinaryTask(t *testing.T) {
@@ -82,7 +83,7 @@ func TestBinaryStarts(t *testing.T) {
 	resolved := strings.NewReplacer("${AWS::Region}", "eu-central-1", "${AWS::URLSuffix}", "amazonaws.com", "${FrontSecret}", samples.frontSecret,
 		"${Connect}", "Blindpost-Connect-EXAMPLE", "${Message}", "Blindpost-Message-EXAMPLE", "${Disconnect}", "Blindpost-Disconnect-EXAMPLE")
 	for _, name := range []string{"everything", "binary"} {
-		dir, clients := t.TempDir(), freeAddress(t)
+		dir, clients := t.TempDir(), port.Reserve(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, binary, "serve")
@@ -98,7 +99,7 @@ func TestBinaryStarts(t *testing.T) {
 			case strings.HasPrefix(v, "BLINDPOST_LISTEN="):
 				v = "BLINDPOST_LISTEN=" + clients
 			case strings.HasPrefix(v, "BLINDPOST_CALLBACK_LISTEN="):
-				v = "BLINDPOST_CALLBACK_LISTEN=" + freeAddress(t)
+				v = "BLINDPOST_CALLBACK_LISTEN=" + port.Reserve(t)
 			}
 			cmd.Env = append(cmd.Env, v)
 		}
@@ -116,16 +117,6 @@ func TestBinaryStarts(t *testing.T) {
 		cancel()
 		<-ended
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // ready waits until an address answers as it should.

@@ -21,6 +21,7 @@ import (
 
 	"blindpost/shared/gateway"
 	"blindpost/shared/gateway/remote/callback"
+	"blindpost/shared/proof/port"
 	"blindpost/shared/settings/secret"
 )
 
@@ -101,7 +102,7 @@ func TestServeLambda(t *testing.T) {
 	server := httptest.NewServer(api)
 	defer server.Close()
 	dir := filepath.Join(t.TempDir(), "data")
-	listen, callbacks := unused(t), unused(t)
+	listen, callbacks := port.Reserve(t), port.Reserve(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	log := &syncBuffer{}
@@ -166,16 +167,6 @@ func TestServeLambda(t *testing.T) {
 	if info, err := os.Stat(secretFile); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-}
-
-func unused(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // trust waits for a certificate in a file.

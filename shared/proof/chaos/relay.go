@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"math/big"
-	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -26,6 +25,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"blindpost/shared/proof/port"
 )
 
 // relay is the binary, started and ended again and again on the same address and
@@ -57,8 +58,8 @@ func newRelay(t *testing.T, binary, files, data string, flags ...string) *relay 
 		files:   files,
 		name:    strings.ReplaceAll(t.Name(), "/", "-"),
 		command: func(args ...string) *exec.Cmd { return exec.Command(binary, args...) },
-		address: freeAddress(t),
-		metrics: freeAddress(t),
+		address: port.Reserve(t),
+		metrics: port.Reserve(t),
 		data:    data,
 	}
 	cert, key := r.certificate()
@@ -101,22 +102,6 @@ func (r *relay) certificate() (certFile, keyFile string) {
 	roots.AppendCertsFromPEM(certPEM)
 	r.tls = &tls.Config{RootCAs: roots, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS12}
 	return certFile, keyFile
-}
-
-// freeAddress returns an address to listen on again and again. It is none that
-// the system gives to connections of its own choice, so nobody takes it while
-// the relay is restarted.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(20_000+mathrand.IntN(10_000)))
-		if l, err := net.Listen("tcp", address); err == nil {
-			_ = l.Close()
-			return address
-		}
-	}
-	t.Fatal("no free port")
-	return ""
 }
 
 // logFile is where the relay logs, over all its starts.

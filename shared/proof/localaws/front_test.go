@@ -11,19 +11,18 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"math/big"
-	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"blindpost/shared/proof/localaws"
+	"blindpost/shared/proof/port"
 )
 
 // front is a house with `blindpost serve --lambda` in front of it.
@@ -51,7 +50,7 @@ type plan struct {
 
 func open(t *testing.T, p plan) *front {
 	t.Helper()
-	f := &front{t: t, address: freeAddress(t), log: &book{}, next: freeAddress(t)}
+	f := &front{t: t, address: port.Reserve(t), log: &book{}, next: port.Reserve(t)}
 	// One of its own: with each transaction it looks at all those of the last ten minutes.
 	standin, err := localaws.StartDynamo(tree)
 	if err != nil {
@@ -60,7 +59,7 @@ func open(t *testing.T, p plan) *front {
 	t.Cleanup(standin.Close)
 	cert, key, roots := certificate(t)
 	f.roots = roots
-	dir, callback := t.TempDir(), freeAddress(t)
+	dir, callback := t.TempDir(), port.Reserve(t)
 	secret := filepath.Join(dir, "callback-secret")
 	url := "http://" + callback
 	if p.through != nil {
@@ -102,7 +101,7 @@ func open(t *testing.T, p plan) *front {
 func (f *front) another() *front {
 	f.t.Helper()
 	g := *f
-	g.address = freeAddress(f.t)
+	g.address = port.Reserve(f.t)
 	g.args = append(append([]string(nil), f.args...),
 		"--listen", g.address, "--callback-listen", f.next, "--callback-url", "http://"+f.next) // the last one counts
 	g.start()
@@ -145,21 +144,6 @@ func (f *front) url() string { return "wss://" + f.address + "/v1/ws" }
 
 func (f *front) tls() *tls.Config {
 	return &tls.Config{RootCAs: f.roots, MinVersion: tls.VersionTLS12}
-}
-
-// freeAddress returns an address to listen on again and again: none that the system
-// gives to connections of its own choice.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(20_000+mathrand.IntN(10_000)))
-		if l, err := net.Listen("tcp", address); err == nil {
-			_ = l.Close()
-			return address
-		}
-	}
-	t.Fatal("no free port")
-	return ""
 }
 
 // certificate makes a certificate for 127.0.0.1 in files, and a pool that trusts it.

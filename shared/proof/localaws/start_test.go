@@ -21,6 +21,7 @@ import (
 
 	"blindpost/shared/gateway/remote/invoke"
 	"blindpost/shared/proof/localaws"
+	"blindpost/shared/proof/port"
 )
 
 const (
@@ -130,7 +131,7 @@ func TestRuntimeInterfaceEmulator(t *testing.T) {
 // emulate starts an emulator with one function.
 func emulate(t *testing.T, emulator string, f *front, folder string) func(payload []byte) *lambda.InvokeOutput {
 	t.Helper()
-	address, runtime := freeAddress(t), freeAddress(t)
+	address, runtime := port.Reserve(t), port.Reserve(t)
 	cmd := exec.Command(emulator, "--runtime-interface-emulator-address", address, "--runtime-api-address", runtime,
 		filepath.Join(binaries, folder, "bootstrap"))
 	cmd.Env = append(slices.Clone(f.Environment), "AWS_REGION="+localaws.Region, "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local",
