@@ -47,7 +47,7 @@ func (r *Relay) awaitTurn(ctx context.Context, c *Conn) error {
 			r.log.WarnContext(ctx, "a replaced connection does not end", "conn", c.after, "by", c.ID)
 			return r.waitNoMore(ctx, c)
 		}
-		if err := Sleep(ctx, pause); err != nil {
+		if err := gateway.Sleep(ctx, pause); err != nil {
 			return err
 		}
 		waited += pause
@@ -57,18 +57,6 @@ func (r *Relay) awaitTurn(ctx context.Context, c *Conn) error {
 // waitNoMore has the next frames of c not wait.
 func (r *Relay) waitNoMore(ctx context.Context, c *Conn) error {
 	return r.changeConn(ctx, c.ID, table.Op{Remove: []string{connAfter}})
-}
-
-// Sleep waits, unless ctx ends before.
-func Sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // endLater has a job do what a Disconnect does, unless that has come by then.

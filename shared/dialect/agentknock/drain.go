@@ -70,7 +70,7 @@ func (d *Dialect) tryDrain(ctx context.Context, b jobBody) error {
 			return err
 		}
 		// Not while the device is held.
-		if err := relay.Sleep(ctx, pause); err != nil {
+		if err := gateway.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}

@@ -104,7 +104,7 @@ func (a *Adapter) postOnOpen(ctx context.Context, c gateway.Conn, at time.Time, 
 		if try == firstTries {
 			return false, errNotOpen
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := gateway.Sleep(ctx, pause); err != nil {
 			return false, err
 		}
 		pause *= 2

@@ -139,7 +139,7 @@ func (f *Front) call(ctx context.Context, c gateway.Conn, retryFor time.Duration
 		case !again || late:
 			return again, err
 		}
-		if ctxErr := sleep(ctx, d); ctxErr != nil {
+		if ctxErr := gateway.Sleep(ctx, d); ctxErr != nil {
 			return false, errors.Join(ctxErr, err)
 		}
 	}
@@ -177,15 +177,4 @@ func (f *Front) target(ctx context.Context, c gateway.Conn) (t target, id string
 	}
 	f.targets[address] = t
 	return t, id, nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
