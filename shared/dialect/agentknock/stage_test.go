@@ -214,20 +214,21 @@ func (s *stage) dial(path, token string) gateway.Conn {
 }
 
 // frame hands a frame to the relay. On our own server a handler that fails ends the
-// connection.
-func (s *stage) frame(c gateway.Conn, data string) {
+// connection. It reports whether the process died meanwhile.
+func (s *stage) frame(c gateway.Conn, data string) (crashed bool) {
 	e := gateway.FrameEvent{Conn: c, Data: []byte(data), Text: true, At: s.now}
 	if s.functions {
 		s.serial++
 		e.ID = fmt.Sprint("frame", s.serial)
 	}
-	_, err := s.call(func(ctx context.Context) error {
+	crashed, err := s.call(func(ctx context.Context) error {
 		_, err := s.relay.Frame(ctx, e)
 		return err
 	})
 	if err != nil && !errors.Is(err, errCrash) {
 		s.t.Fatalf("failed to handle a frame: %v", err)
 	}
+	return crashed
 }
 
 // hangUp ends a connection from outside.
