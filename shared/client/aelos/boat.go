@@ -7,27 +7,27 @@ import (
 	"slices"
 )
 
-// BoatConfig is what a boat has from its pairing.
+// BoatConfig are the results of a boat's pairing.
 type BoatConfig struct {
 	// Proto is the version of the protocol, 1 or 2; 0 is 2.
 	Proto int
 	// Keys are its static keys.
 	Keys KeyPair
-	// Apps are the static keys of those who may watch, by the introducer.
+	// Apps are the static keys of the viewers that may watch, from the introducer.
 	Apps []PublicKey
 	// Random draws keys and nonces.
 	Random io.Reader
 }
 
-// Boat is the boat's end. It is not safe for concurrent use: what it returns
-// must be sent in the order in which it was returned. It outlives its
-// connections: each begins with [Boat.Hello].
+// Boat is the boat's end of the protocol. It is not safe for concurrent use: the messages
+// that it returns must be sent in order. It outlives its connections; each begins with
+// [Boat.Hello].
 type Boat struct {
 	common
 	cfg BoatConfig
 
-	// roster are the attached viewers, oldest first; heard says that this
-	// connection has been told of them, and left are those who have left since.
+	// roster are the attached viewers, oldest first; heard says that the relay has listed
+	// them on this connection, and left are those that have left since.
 	roster   []Tag
 	heard    bool
 	left     map[Tag]bool
@@ -48,7 +48,7 @@ func (b *Boat) Hello(token string) Message {
 	return control(Hello{Proto: b.proto, Role: "boat", Token: token})
 }
 
-// Watchers is how many viewers are attached, by what this connection was told.
+// Watchers is the number of attached viewers on this connection.
 func (b *Boat) Watchers() int {
 	if !b.heard {
 		return 0
@@ -56,8 +56,7 @@ func (b *Boat) Watchers() int {
 	return len(b.roster)
 }
 
-// Receive takes a message of the relay. An error means that the relay does not
-// keep to the protocol.
+// Receive handles a message of the relay. An error means that the relay broke the protocol.
 func (b *Boat) Receive(m Message) (replies []Message, e Event, err error) {
 	if !m.Text {
 		return b.payload(m.Data)
@@ -79,9 +78,9 @@ func (b *Boat) Receive(m Message) (replies []Message, e Event, err error) {
 	return nil, nil, fmt.Errorf("relay sent %s to a boat", c.kind())
 }
 
-// viewers brings the roster up to date. The first one on a connection names all
-// that there are, and perhaps who has gone since the boat was told last: sessions
-// of others are forgotten, those of who is still there are good.
+// viewers updates the roster. The first frame on a connection lists all attached viewers,
+// and may list those that left since the last frame. The boat keeps the sessions of listed
+// viewers and drops all others.
 func (b *Boat) viewers(c Viewers) (Event, error) {
 	e := Watched{Count: c.Count}
 	if !b.heard {
@@ -118,7 +117,7 @@ func (b *Boat) viewers(c Viewers) (Event, error) {
 	return e, nil
 }
 
-// respond answers a handshake of whichever app it is that can have begun it.
+// respond answers a handshake of the app whose key opens it.
 func (b *Boat) respond(c Hs1) ([]Message, Event, error) {
 	tag, err := ParseTag(c.VS)
 	if err != nil {
@@ -174,7 +173,7 @@ func (b *Boat) Publish(plaintext []byte) ([]Message, error) {
 	return all, nil
 }
 
-// Secured are the viewers that watch and have a session, oldest first.
+// Secured are the attached viewers with a session, oldest first.
 func (b *Boat) Secured() []Tag {
 	if !b.heard {
 		return nil
@@ -193,8 +192,8 @@ func (b *Boat) Answer(tag Tag, plaintext []byte) (Message, error) {
 	return b.seal(Outcome, tag, plaintext)
 }
 
-// Append appends to dst a frame of type t for a viewer: the same as Publish and
-// Answer make, for those who count every allocation.
+// Append appends to dst a frame of type t for a viewer, as Publish and Answer make it, but
+// without an allocation.
 func (b *Boat) Append(dst []byte, t Type, tag Tag, plaintext []byte) ([]byte, error) {
 	session := b.sessions[tag]
 	if session == nil {

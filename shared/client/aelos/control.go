@@ -11,13 +11,13 @@ type Control interface{ kind() string }
 
 // The control frames.
 type (
-	// Hello is the first word of a peer.
+	// Hello is the first frame of a peer.
 	Hello struct {
 		Proto int    `json:"proto"`
 		Role  string `json:"role"`
 		Token string `json:"token"`
 	}
-	// Welcome lets a peer in.
+	// Welcome admits a peer.
 	Welcome struct {
 		Proto int `json:"proto"`
 	}
@@ -26,13 +26,13 @@ type (
 		Code string `json:"code"`
 		Msg  string `json:"msg,omitempty"`
 	}
-	// Viewers tells a boat who watches.
+	// Viewers tells a boat which viewers watch.
 	Viewers struct {
 		Count  int      `json:"count"`
 		Attach []string `json:"attach,omitempty"`
 		Detach []string `json:"detach,omitempty"`
 	}
-	// BoatStatus tells a viewer whether the boat is there.
+	// BoatStatus tells a viewer whether the boat is online.
 	BoatStatus struct {
 		Online bool `json:"online"`
 	}
@@ -91,7 +91,7 @@ func Encode(c Control) []byte {
 	return append([]byte(head), body[1:]...)
 }
 
-// fields are what a control frame must have, then what it may have.
+// fields are the required and then the optional fields of a control frame.
 type fields struct{ must, may []string }
 
 var schema = map[string]fields{
@@ -107,8 +107,8 @@ var schema = map[string]fields{
 	"pong":        {},
 }
 
-// check compares the fields of a frame with the schema, which knows no others
-// and no null.
+// check compares the fields of a frame with the schema, which allows no other fields and
+// no null.
 func (f fields) check(got map[string]json.RawMessage) error {
 	known := 0
 	for _, name := range f.must {
@@ -133,8 +133,7 @@ func (f fields) check(got map[string]json.RawMessage) error {
 	return nil
 }
 
-// ParseControl reads a control frame and is strict about it: a relay that adds
-// to the protocol would be found out.
+// ParseControl reads a control frame strictly, to detect a relay that adds to the protocol.
 func ParseControl(text []byte) (Control, error) {
 	var got map[string]json.RawMessage
 	if err := json.Unmarshal(text, &got); err != nil {
@@ -146,7 +145,7 @@ func ParseControl(text []byte) (Control, error) {
 	}
 	want, ok := schema[kind]
 	if !ok {
-		return nil, fmt.Errorf("failed to read a control frame: there is no type %.20q", kind)
+		return nil, fmt.Errorf("failed to read a control frame: unknown type %.20q", kind)
 	}
 	delete(got, "t")
 	if err := want.check(got); err != nil {
@@ -193,7 +192,7 @@ func read[C Control](text []byte) (Control, error) {
 	return c, nil
 }
 
-// values checks what the schema says about values.
+// values checks the values of a frame against the schema.
 func values(c Control) error {
 	switch c := c.(type) {
 	case Hello:
@@ -217,7 +216,7 @@ func values(c Control) error {
 		return tags(append(append([]string{}, c.Attach...), c.Detach...)...)
 	case Result:
 		if c.ID != 0 || c.StatusCode != 429 && c.StatusCode != 503 {
-			return errors.New("it says what only a boat can say")
+			return errors.New("only a boat can send this result")
 		}
 	}
 	return nil

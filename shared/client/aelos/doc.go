@@ -1,8 +1,7 @@
-// Package aelos is the two ends of the Aelos relay protocol, for tests and
-// measurements: the boat and the viewer, as they speak to a relay and, past it,
-// to each other. It is written from the specification (section numbers are
-// those of aelos-relay-protocol.md) and shares no code with the relay's dialect,
-// so that each checks the other.
+// Package aelos implements both ends of the Aelos relay protocol, for tests and
+// measurements: the boat and the viewer, with their end-to-end encryption. It is written
+// from the specification (section numbers are those of aelos-relay-protocol.md) and shares
+// no code with the relay's dialect, so that each checks the other.
 //
 // # What it promises
 //
@@ -11,11 +10,10 @@
 //   - [Boat] and [Viewer] do no input or output: they take messages and return
 //     messages, so they run over a WebSocket ([Dial]), in a simulation, or by
 //     hand. Their randomness is given to them.
-//   - What comes from the relay is taken at its word only as far as the protocol
-//     goes: a frame that the schema does not know, or that does not belong on
-//     this leg, is an error, and a payload that does not open is reported and
-//     changes nothing.
+//   - Frames of the relay are checked: a frame that is not in the schema, or not
+//     allowed for this end, is an error. A payload that does not open is reported
+//     and changes nothing.
 //
-// The specification leaves open how the bytes of a handshake become strings.
-// Here they are standard base64 with padding; the relay does not look.
+// The specification does not define the encoding of the handshake's bytes. Here it is
+// standard base64 with padding; the relay does not decode it.
 package aelos

@@ -10,37 +10,37 @@ type Message struct {
 
 func control(c Control) Message { return Message{Text: true, Data: Encode(c)} }
 
-// Event is what a message has meant to a peer, one of the types below.
+// Event is the effect of a message on a peer, one of the types below.
 type Event interface{ event() }
 
 // The events.
 type (
-	// Welcomed says that the relay has let the peer in.
+	// Welcomed says that the relay has admitted the peer.
 	Welcomed struct{ Proto int }
 	// Refused is an error of the relay.
 	Refused struct{ Code, Msg string }
-	// Watched tells a boat how many watch, and who has come and gone.
+	// Watched tells a boat how many viewers watch, and which have come and gone.
 	Watched struct {
 		Count          int
 		Attach, Detach []Tag
 	}
-	// BoatIs tells a viewer whether the boat is there.
+	// BoatIs tells a viewer whether the boat is online.
 	BoatIs struct{ Online bool }
-	// Secured says that a handshake has succeeded. Tag is only the boat's, and so
-	// is App: the static key of who it is.
+	// Secured says that a handshake has succeeded. Only a boat gets Tag and App, the static
+	// key of the viewer.
 	Secured struct {
 		Tag Tag
 		App PublicKey
 	}
-	// Received is a payload that was opened. Tag is only the boat's.
+	// Received is an opened payload. Only a boat gets Tag.
 	Received struct {
 		Tag       Tag
 		Type      Type
 		Counter   uint64
 		Plaintext []byte
 	}
-	// Rejected is a handshake or a payload that was not made by the other end, or
-	// not for this session. It has changed nothing.
+	// Rejected is a handshake or a payload that was not made by the other end or not for
+	// this session. It had no effect.
 	Rejected struct {
 		Tag Tag
 		Err error
@@ -67,7 +67,7 @@ func (Answered) event() {}
 func (Ponged) event()   {}
 func (Pinged) event()   {}
 
-// opened is what has become of a payload.
+// opened is the event of a payload.
 func opened(s *Session, tag Tag, t Type, counter uint64, ciphertext []byte) Event {
 	plaintext, err := s.Open(nil, t, counter, ciphertext)
 	if err != nil {
@@ -79,14 +79,13 @@ func opened(s *Session, tag Tag, t Type, counter uint64, ciphertext []byte) Even
 // PingMessage asks the relay for a pong.
 func PingMessage() Message { return control(Ping{}) }
 
-// common is what both ends do alike.
+// common is the common part of both ends.
 type common struct {
 	proto    int
 	welcomed bool
 }
 
-// take handles the control frames that come to either end. ok is false if it is
-// none of those.
+// take handles the control frames that both ends receive. ok is false for any other.
 func (p *common) take(c Control) (replies []Message, e Event, ok bool, err error) {
 	switch c := c.(type) {
 	case Welcome:

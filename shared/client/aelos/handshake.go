@@ -16,13 +16,13 @@ const (
 	infoToApp  = "aelos-relay-p1 r2i"
 )
 
-// Initiator is the app's side of a handshake that has begun.
+// Initiator is the app's side of a handshake.
 type Initiator struct {
 	static, ephemeral KeyPair
 	boat              PublicKey
 }
 
-// Initiate begins a handshake with a boat. e goes into hs1.
+// Initiate begins a handshake with a boat. e is for hs1.
 func Initiate(random io.Reader, static KeyPair, boat PublicKey) (i *Initiator, e string, err error) {
 	i = &Initiator{static: static, boat: boat}
 	if i.ephemeral, err = GenerateKeyPair(random); err != nil {
@@ -34,8 +34,7 @@ func Initiate(random io.Reader, static KeyPair, boat PublicKey) (i *Initiator, e
 	return i, e, nil
 }
 
-// Finish takes what came in hs2. It fails with [ErrBox] if the boat is not the
-// boat.
+// Finish handles the values of hs2. It fails with [ErrBox] if another boat answered.
 func (i *Initiator) Finish(e, s string) (*Session, error) {
 	boatEphemeral, err := openBox(e, i.boat, i.static)
 	if err != nil {
@@ -52,9 +51,8 @@ func (i *Initiator) Finish(e, s string) (*Session, error) {
 	return newSession(toBoat, toApp)
 }
 
-// Respond is the boat's side: it takes what came in hs1 from an app whose static
-// key is known, and returns what goes into hs2. It fails with [ErrBox] if it was
-// another app.
+// Respond is the boat's side: it handles the value of hs1 from an app with a known static
+// key, and returns the values for hs2. It fails with [ErrBox] if another app sent it.
 func Respond(random io.Reader, static KeyPair, app PublicKey, hs1 string) (e, s string, session *Session, err error) {
 	appEphemeral, err := openBox(hs1, app, static)
 	if err != nil {
@@ -82,8 +80,8 @@ func Respond(random io.Reader, static KeyPair, app PublicKey, hs1 string) (e, s 
 	return e, s, session, err
 }
 
-// deriveKeys makes the keys of a session out of its seed. The salt binds them to
-// the four public keys of the conversation.
+// deriveKeys derives the keys of a session from its seed. The salt binds them to the four
+// public keys of the handshake.
 func deriveKeys(seed [32]byte, appEphemeral, boatEphemeral, app, boat PublicKey) (toBoat, toApp []byte, err error) {
 	var transcript []byte
 	for _, key := range []PublicKey{appEphemeral, boatEphemeral, app, boat} {

@@ -29,8 +29,8 @@ func GenerateKeyPair(random io.Reader) (KeyPair, error) {
 
 const nonceSize = 24
 
-// ErrBox says that a sealed blob was not made by the holder of the expected key.
-// Tampering and impersonation are the same event, and neither is retryable.
+// ErrBox says that a sealed blob was not made by the holder of the expected key. Tampering
+// and impersonation cannot be told apart, and a retry does not help.
 var ErrBox = errors.New("sealed blob does not open")
 
 // sealBox seals a message as one self-contained blob: a random nonce, then
@@ -44,8 +44,8 @@ func sealBox(random io.Reader, message []byte, to PublicKey, from KeyPair) (stri
 	return base64.StdEncoding.EncodeToString(sealed), nil
 }
 
-// openBox opens such a blob, whose message must have 32 bytes: all that the
-// handshake seals are keys and the seed.
+// openBox opens such a blob. The message must have 32 bytes, as the handshake seals only
+// keys and the seed.
 func openBox(blob string, from PublicKey, to KeyPair) ([32]byte, error) {
 	sealed, err := base64.StdEncoding.DecodeString(blob)
 	if err != nil || len(sealed) < nonceSize {

@@ -14,11 +14,10 @@ import (
 type DialOptions struct {
 	// Client makes the request; nil is the default client.
 	Client *http.Client
-	// Base64 says that binary messages travel as base64 in text messages, as on
-	// API Gateway. A payload then never begins with "{", and what does is a
-	// control frame.
+	// Base64 says that binary messages are sent as base64 in text messages, as on API
+	// Gateway. A payload then never begins with "{", but a control frame does.
 	Base64 bool
-	// OnPing, if set, hears of WebSocket pings and says whether to answer.
+	// OnPing, if set, is called for each WebSocket ping and reports whether to answer it.
 	OnPing func() bool
 }
 
@@ -29,8 +28,8 @@ type Line struct {
 	base64 bool
 }
 
-// Dial opens a connection. If the relay refuses it with an HTTP response, that
-// is returned as well, with its body closed.
+// Dial opens a connection. If the relay refuses it with an HTTP response, Dial returns that
+// too, with its body closed.
 func Dial(ctx context.Context, url string, o DialOptions) (*Line, *http.Response, error) {
 	opts := &websocket.DialOptions{HTTPClient: o.Client}
 	if o.OnPing != nil {
@@ -61,7 +60,7 @@ func (l *Line) Send(ctx context.Context, all ...Message) error {
 	return nil
 }
 
-// Receive returns the next message. An error is the end of the line.
+// Receive returns the next message. An error means that the connection has ended.
 func (l *Line) Receive(ctx context.Context) (Message, error) {
 	kind, data, err := l.ws.Read(ctx)
 	switch {
@@ -70,7 +69,7 @@ func (l *Line) Receive(ctx context.Context) (Message, error) {
 	case !l.base64:
 		return Message{Text: kind == websocket.MessageText, Data: data}, nil
 	case kind != websocket.MessageText:
-		return Message{}, errors.New("failed to receive: a binary message where there are none")
+		return Message{}, errors.New("failed to receive: unexpected binary message")
 	case len(data) > 0 && data[0] == '{':
 		return Message{Text: true, Data: data}, nil
 	}
@@ -81,8 +80,8 @@ func (l *Line) Receive(ctx context.Context) (Message, error) {
 	return Message{Data: raw}, nil
 }
 
-// Close says goodbye.
+// Close closes the connection with a close frame.
 func (l *Line) Close() error { return l.ws.Close(websocket.StatusNormalClosure, "") }
 
-// Abort breaks the connection off without a word of WebSocket.
+// Abort cuts the connection without a close frame.
 func (l *Line) Abort() { _ = l.ws.CloseNow() }

@@ -21,12 +21,12 @@ const (
 func (t Type) fromBoat() bool   { return t == Snapshot || t == Outcome }
 func (t Type) fromViewer() bool { return t == Command || t == Identify }
 
-// Tag names a viewer's attachment. The relay gives it out.
+// Tag identifies an attached viewer. The relay assigns it.
 type Tag [4]byte
 
 func (t Tag) String() string { return hex.EncodeToString(t[:]) }
 
-// ParseTag reads a tag as JSON has it: 8 lowercase hex digits.
+// ParseTag reads a tag in its JSON form: 8 lowercase hex digits.
 func ParseTag(s string) (Tag, error) {
 	var t Tag
 	b, err := hex.DecodeString(s)
@@ -36,7 +36,7 @@ func ParseTag(s string) (Tag, error) {
 	return Tag(b), nil
 }
 
-// Sizes of what stands before the ciphertext.
+// Sizes of the headers before the ciphertext.
 const (
 	UntaggedHeader = 1 + 8
 	TaggedHeader   = 1 + 4 + 8
@@ -54,7 +54,7 @@ func AppendUntagged(dst []byte, t Type, counter uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, byte(t)), counter)
 }
 
-// SplitTagged takes a frame between boat and relay apart.
+// SplitTagged splits a frame between boat and relay.
 func SplitTagged(frame []byte) (t Type, tag Tag, counter uint64, ciphertext []byte, err error) {
 	if len(frame) < TaggedHeader {
 		return 0, tag, 0, nil, errShort
@@ -62,7 +62,7 @@ func SplitTagged(frame []byte) (t Type, tag Tag, counter uint64, ciphertext []by
 	return Type(frame[0]), Tag(frame[1:5]), binary.BigEndian.Uint64(frame[5:]), frame[TaggedHeader:], nil
 }
 
-// SplitUntagged takes a frame between viewer and relay apart.
+// SplitUntagged splits a frame between viewer and relay.
 func SplitUntagged(frame []byte) (t Type, counter uint64, ciphertext []byte, err error) {
 	if len(frame) < UntaggedHeader {
 		return 0, 0, nil, errShort

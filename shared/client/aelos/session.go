@@ -9,19 +9,19 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 )
 
-// Why a payload is not taken.
+// Why a payload is refused.
 var (
 	// ErrReplayed says that the counter is not higher than the last one.
 	ErrReplayed = errors.New("counter is not new")
-	// ErrForged says that Poly1305 does not vouch for the frame.
+	// ErrForged says that the Poly1305 tag of the frame is wrong.
 	ErrForged = errors.New("payload does not open")
-	// errCounter says that a counter was about to be used twice.
+	// errCounter says that a counter would be used twice.
 	errCounter = errors.New("failed to seal: counter was used before, or there is none left")
 )
 
-// Session is one end of what a handshake has made: two keys, and a counter for
-// each. It is not safe for concurrent use, and what it seals must be sent in
-// the order in which it was sealed.
+// Session is one end of a secured connection: two keys, and a counter for each. It is not
+// safe for concurrent use, and its frames must be sent in the order in which they were
+// sealed.
 type Session struct {
 	send, receive        cipher.AEAD
 	lastSealed, lastSeen uint64
@@ -46,8 +46,8 @@ func nonceOf(counter uint64) []byte {
 	return nonce
 }
 
-// associated is what a frame's type adds to what is authenticated: itself, but
-// for a snapshot, which is as it was in proto 1.
+// associated is the additional data of a frame: its type, but nothing for a snapshot, as in
+// proto 1.
 func associated(t Type) []byte {
 	if t == Snapshot {
 		return nil
@@ -72,8 +72,7 @@ func (s *Session) sealAt(dst []byte, t Type, counter uint64, plaintext []byte) (
 	return dst, nil
 }
 
-// Open appends to dst what was sealed. A frame that does not open leaves the
-// session as it was.
+// Open appends the plaintext to dst. A frame that does not open does not change the session.
 func (s *Session) Open(dst []byte, t Type, counter uint64, ciphertext []byte) ([]byte, error) {
 	if counter <= s.lastSeen {
 		return dst, ErrReplayed
@@ -86,5 +85,5 @@ func (s *Session) Open(dst []byte, t Type, counter uint64, ciphertext []byte) ([
 	return out, nil
 }
 
-// SealedSize is how long a plaintext of n bytes becomes.
+// SealedSize is the sealed size of a plaintext of n bytes.
 func SealedSize(n int) int { return n + chacha20poly1305.Overhead }

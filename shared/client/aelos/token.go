@@ -7,21 +7,21 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Claims are what a token says.
+// Claims are the claims of a token.
 type Claims map[string]any
 
-// BoatClaims are those of a boat (section 6).
+// BoatClaims are the claims of a boat (section 6).
 func BoatClaims(org, boat string, expires time.Time) Claims {
 	return Claims{"sub": boat, "org": org, "role": "boat", "exp": expires.Unix()}
 }
 
-// ViewerClaims are those of a viewer who may look.
+// ViewerClaims are the claims of a viewer that may watch.
 func ViewerClaims(org, user, boat string, expires time.Time) Claims {
 	return Claims{"sub": user, "boat": boat, "org": org, "role": "viewer", "exp": expires.Unix()}
 }
 
-// ControllerClaims are those of a viewer who may also send commands. How a relay
-// recognises one is a setting of its operator; this is our default.
+// ControllerClaims are the claims of a viewer that may also send commands. The operator
+// configures how the relay recognises one; this is our default.
 func ControllerClaims(org, user, boat string, expires time.Time) Claims {
 	c := ViewerClaims(org, user, boat, expires)
 	c["ctl"] = true
@@ -46,7 +46,7 @@ func Mint(secret []byte, c Claims) (string, error) {
 	return MintWith(jwt.SigningMethodHS256, secret, c)
 }
 
-// MintWith makes a token with another algorithm, for those who must not get in.
+// MintWith makes a token with another algorithm, for tests of refusals.
 func MintWith(method jwt.SigningMethod, key any, c Claims) (string, error) {
 	token, err := jwt.NewWithClaims(method, jwt.MapClaims(c)).SignedString(key)
 	if err != nil {

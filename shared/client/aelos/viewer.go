@@ -6,20 +6,20 @@ import (
 	"io"
 )
 
-// ViewerConfig is what a viewer has from its pairing.
+// ViewerConfig are the results of a viewer's pairing.
 type ViewerConfig struct {
 	// Proto is the version of the protocol, 1 or 2; 0 is 2.
 	Proto int
-	// Keys are its static keys, Boat is the boat's, by the introducer.
+	// Keys are its static keys; Boat is the static key of the boat, from the introducer.
 	Keys KeyPair
 	Boat PublicKey
 	// Random draws keys and nonces.
 	Random io.Reader
 }
 
-// Viewer is the viewer's end. It is not safe for concurrent use: what it returns
-// must be sent in the order in which it was returned. It begins a handshake
-// whenever it is told that the boat is there.
+// Viewer is the viewer's end of the protocol. It is not safe for concurrent use: the
+// messages that it returns must be sent in order. It begins a handshake whenever the relay
+// reports that the boat is online.
 type Viewer struct {
 	common
 	cfg     ViewerConfig
@@ -44,8 +44,7 @@ func (v *Viewer) Hello(token string) Message {
 // Secure reports whether there is a session with the boat.
 func (v *Viewer) Secure() bool { return v.session != nil }
 
-// Receive takes a message of the relay. An error means that the relay does not
-// keep to the protocol.
+// Receive handles a message of the relay. An error means that the relay broke the protocol.
 func (v *Viewer) Receive(m Message) (replies []Message, e Event, err error) {
 	if !m.Text {
 		e, err := v.payload(m.Data)
@@ -76,8 +75,8 @@ func (v *Viewer) Receive(m Message) (replies []Message, e Event, err error) {
 	return nil, nil, fmt.Errorf("relay sent %s to a viewer of proto %d", c.kind(), v.proto)
 }
 
-// Begin begins a handshake; the session so far holds until it is answered. The
-// tag in hs1 is for the relay to fill in.
+// Begin begins a handshake; the current session stays valid until it is answered. The relay
+// fills in the tag of hs1.
 func (v *Viewer) Begin() (Message, error) {
 	i, e, err := Initiate(v.cfg.Random, v.cfg.Keys, v.cfg.Boat)
 	if err != nil {
@@ -115,8 +114,8 @@ func (v *Viewer) payload(frame []byte) (Event, error) {
 
 var errNoSession = errors.New("there is no session")
 
-// Open appends to dst what is sealed in a payload: the same as Receive does, for
-// those who count every allocation.
+// Open appends the plaintext of a payload to dst, as Receive opens it, but without an
+// allocation.
 func (v *Viewer) Open(dst, frame []byte) (Type, []byte, error) {
 	t, counter, ciphertext, err := SplitUntagged(frame)
 	if err != nil {
@@ -132,7 +131,7 @@ func (v *Viewer) Open(dst, frame []byte) (Type, []byte, error) {
 // Command seals a command for the boat.
 func (v *Viewer) Command(plaintext []byte) (Message, error) { return v.seal(Command, plaintext) }
 
-// Identify seals what the viewer says about itself.
+// Identify seals the viewer's description of itself.
 func (v *Viewer) Identify(plaintext []byte) (Message, error) { return v.seal(Identify, plaintext) }
 
 func (v *Viewer) seal(t Type, plaintext []byte) (Message, error) {

@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// Client is who a client is.
+// Client is the identity of a client.
 type Client struct {
 	Relay *Relay
-	// AddressID is where it pairs, DeviceID with whom it is paired.
+	// AddressID is the address at which it pairs, DeviceID the device it is paired with.
 	AddressID string
 	DeviceID  string
 	ID        string
 	Token     string
 }
 
-// NewClient makes a client that is about to pair at an address.
+// NewClient makes a client that pairs at an address.
 func NewClient(r *Relay, addressID string, at time.Time) *Client {
 	return &Client{Relay: r, AddressID: addressID, ID: NewID(at), Token: NewToken()}
 }
 
-// PairingPath is where it pairs: the exchange has the id of the client.
+// PairingPath is the path of the pairing: its exchange has the id of the client.
 func (c *Client) PairingPath() string { return "/v1/address/" + c.AddressID + "/request/" + c.ID }
 
-// Path is where it connects once it is paired.
+// Path is the path of a paired client.
 func (c *Client) Path() string { return "/v1/device/" + c.DeviceID + "/client/" + c.ID }
 
 // DialPairing opens an initial-pairing connection.
@@ -37,7 +37,7 @@ func (c *Client) Dial(ctx context.Context, o Options) (*Conn, error) {
 	return c.Relay.Dial(ctx, ClientRole, c.Path(), c.Token, o)
 }
 
-// Device is who a device is.
+// Device is the identity of a device.
 type Device struct {
 	Relay *Relay
 	ID    string
@@ -49,7 +49,7 @@ func NewDevice(r *Relay, at time.Time) *Device {
 	return &Device{Relay: r, ID: NewID(at), Token: NewToken()}
 }
 
-// Path is where it connects, and what its endpoints begin with.
+// Path is the path of its connection, and the prefix of its endpoints.
 func (d *Device) Path() string { return "/v1/device/" + d.ID }
 
 // Dial opens a device connection.
@@ -63,7 +63,7 @@ func (d *Device) Post(ctx context.Context, endpoint string, in any) (map[string]
 	return d.Relay.post(ctx, d.Path()+endpoint, d.Token, in)
 }
 
-// Claim makes the relay know the device.
+// Claim registers the device at the relay.
 func (d *Device) Claim(ctx context.Context) error {
 	_, err := d.Relay.Post(ctx, d.Path()+"/claim", map[string]string{"device_token": d.Token})
 	return err
@@ -75,19 +75,19 @@ func (d *Device) SetAddress(ctx context.Context, addressID string) error {
 	return err
 }
 
-// SetPairing allows new initial pairings, or not.
+// SetPairing allows or forbids new initial pairings.
 func (d *Device) SetPairing(ctx context.Context, enabled bool) error {
 	_, err := d.Post(ctx, "/pairing", map[string]bool{"enabled": enabled})
 	return err
 }
 
-// SetPush says which Firebase installation is to be woken.
+// SetPush sets the Firebase installation for pushes.
 func (d *Device) SetPush(ctx context.Context, fid string) error {
 	_, err := d.Post(ctx, "/push", map[string]string{"fid": fid})
 	return err
 }
 
-// Delete makes the relay forget the device.
+// Delete deletes the device at the relay.
 func (d *Device) Delete(ctx context.Context) error {
 	_, err := d.Post(ctx, "/delete", struct{}{})
 	return err

@@ -10,7 +10,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// ErrClosed is the end of a connection. Use [CodeOf] for the reason.
+// ErrClosed says that a connection has ended. [CodeOf] returns its close code.
 var ErrClosed = errors.New("connection is closed")
 
 // CodeOf is the close code that ended a connection, -1 if there was none.
@@ -31,8 +31,7 @@ type Fault struct {
 func (e *Fault) Error() string { return "fault of the relay: " + e.Err.Error() }
 func (e *Fault) Unwrap() error { return e.Err }
 
-// Conn is one WebSocket. It reads all the time, and so answers pings; what it has
-// read waits for Next.
+// Conn is one WebSocket. It always reads, so that it answers pings; frames wait for Next.
 type Conn struct {
 	role Role
 	o    Options
@@ -46,7 +45,7 @@ type Conn struct {
 	pings int
 }
 
-// arrival is a frame, a fault, or the end.
+// arrival is a frame, a fault, or the end of the connection.
 type arrival struct {
 	frame Frame
 	err   error
@@ -101,8 +100,8 @@ func (c *Conn) put(a arrival) {
 	c.grown = make(chan struct{})
 }
 
-// Next returns the next frame. A *Fault is taken like a frame; after the last there
-// is [ErrClosed], again and again.
+// Next returns the next frame, or a *Fault for an invalid one. After the last one it always
+// returns [ErrClosed].
 func (c *Conn) Next(ctx context.Context) (Frame, error) {
 	for {
 		c.mu.Lock()
@@ -124,7 +123,7 @@ func (c *Conn) Next(ctx context.Context) (Frame, error) {
 	}
 }
 
-// Waiting returns what has come and was not taken, for a message to people.
+// Waiting describes the frames that Next has not returned yet, for error messages.
 func (c *Conn) Waiting() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +138,7 @@ func (c *Conn) Waiting() []string {
 	return all
 }
 
-// onPing is called by the reader for each ping and says whether to answer it.
+// onPing is called by the reader for each ping and reports whether to answer it.
 func (c *Conn) onPing(context.Context, []byte) bool {
 	c.mu.Lock()
 	c.pings++
@@ -147,17 +146,17 @@ func (c *Conn) onPing(context.Context, []byte) bool {
 	return !c.deaf.Load()
 }
 
-// Pings is how many have come.
+// Pings is the number of received pings.
 func (c *Conn) Pings() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pings
 }
 
-// Deafen answers no more pings.
+// Deafen stops answering pings.
 func (c *Conn) Deafen() { c.deaf.Store(true) }
 
-// Send sends a frame, whatever it is.
+// Send sends a frame, valid or not.
 func (c *Conn) Send(ctx context.Context, f Frame) error { return c.SendText(ctx, f.Encode()) }
 
 // SendText sends a text message.
@@ -194,13 +193,13 @@ func (c *Conn) Ping(ctx context.Context) error { return c.ws.Ping(ctx) }
 // Done is closed when the connection is over.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Close says goodbye and waits for the relay to do so too.
+// Close sends a close frame and waits for that of the relay.
 func (c *Conn) Close() {
 	_ = c.ws.Close(websocket.StatusNormalClosure, "")
 	<-c.done
 }
 
-// Drop breaks the connection off without a word.
+// Drop cuts the connection without a close frame.
 func (c *Conn) Drop() {
 	_ = c.ws.CloseNow()
 	<-c.done

@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// Incoming is a request or completion that a device has taken.
+// Incoming is a request or completion that a device has accepted.
 type Incoming struct {
 	ClientID  string
 	RequestID string
-	// AddressID is where an initial pairing came from, "" for others.
+	// AddressID is the address of an initial pairing, "" for others.
 	AddressID string
 	Kind      string
 	Payload   json.RawMessage
 }
 
-// DeskOptions are how a device works.
+// DeskOptions are the settings of a Desk.
 type DeskOptions struct {
-	// OnMessage is given each message once, in order, before the relay is told that
-	// the device has it. It must not wait for the desk.
+	// OnMessage is called with each message once, in order, before the device acknowledges
+	// it. It must not wait for the desk.
 	OnMessage func(Incoming)
-	// Pause is how long it waits before it dials again; default 50 ms.
+	// Pause is the wait before it dials again; default 50 ms.
 	Pause time.Duration
-	// Impatient ends the work when the relay refuses a connection, also for now only.
+	// Impatient stops it when the relay refuses a connection, even temporarily.
 	Impatient bool
 }
 
-// Desk is a device at work: what it has taken it remembers over any number of
-// connections, and what it has to say it says until the relay has it.
+// Desk runs a device: it remembers accepted messages over any number of connections, and
+// repeats its own messages until the relay has them.
 type Desk struct {
 	keeper
 	device *Device
@@ -45,7 +45,7 @@ type Desk struct {
 	push   string
 }
 
-// identity is that of a message.
+// identity identifies a message.
 type identity struct{ client, request, kind string }
 
 type outgoing struct {
@@ -54,16 +54,16 @@ type outgoing struct {
 	err             error
 }
 
-// change is a client state that was asked for.
+// change is a requested change of a client state.
 type change struct {
 	frame Frame
-	// again says that it was asked for on an earlier connection, too.
+	// again says that it was also requested on an earlier connection.
 	again bool
 	done  bool
 	err   error
 }
 
-// Start lets the device work until Stop.
+// Start runs the device until Stop.
 func (d *Device) Start(ctx context.Context, o DeskOptions) *Desk {
 	k := &Desk{device: d, o: o, taken: make(map[identity]bool), states: make(map[string]string)}
 	k.pause, k.impatient = o.Pause, o.Impatient
@@ -110,7 +110,7 @@ func (d *Desk) hear(c *Conn, f Frame) {
 	}
 }
 
-// accept takes a message, once.
+// accept accepts a message once.
 func (d *Desk) accept(f Frame) {
 	id := identity{f.ClientID, f.RequestID, f.Kind}
 	d.mu.Lock()
@@ -146,7 +146,7 @@ func (d *Desk) note(f Frame) {
 	}
 }
 
-// settle ends the first change that fits.
+// settle ends the first matching change.
 func (d *Desk) settle(fits func(*change) bool, err error) {
 	if i := slices.IndexFunc(d.asked, fits); i >= 0 {
 		d.asked[i].done, d.asked[i].err = true, err
@@ -154,8 +154,8 @@ func (d *Desk) settle(fits func(*change) bool, err error) {
 	}
 }
 
-// refused ends the first change with an error. What has been asked for before may
-// have happened then, and cannot happen twice: that is as good as done.
+// refused ends the first change with an error. A change that was also requested on an
+// earlier connection counts as done: it may have happened then and cannot happen twice.
 func (d *Desk) refused(f Frame) {
 	var err error
 	if len(d.asked) > 0 && !(d.asked[0].again && f.Code == "INVALID_CLIENT_STATE") {
@@ -179,7 +179,7 @@ func (o *outgoing) note(f Frame) {
 	}
 }
 
-// CaughtUp waits until the device has been sent what waited for it.
+// CaughtUp waits until the relay has sent all waiting messages.
 func (d *Desk) CaughtUp(ctx context.Context) error {
 	return d.until(ctx, "caught_up", func() (bool, error) {
 		d.mu.Lock()
@@ -188,14 +188,14 @@ func (d *Desk) CaughtUp(ctx context.Context) error {
 	})
 }
 
-// Push is the state of the push registration as the relay said last.
+// Push is the last state of the push registration that the relay sent.
 func (d *Desk) Push() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.push
 }
 
-// Answer is a response on its way.
+// Answer is a published response.
 type Answer struct {
 	d *Desk
 	o *outgoing
@@ -232,8 +232,7 @@ func (a *Answer) until(ctx context.Context, what string, ok func() bool) error {
 	})
 }
 
-// SetClientState asks for a state of a client and waits until the relay says that
-// it is so.
+// SetClientState requests a state of a client and waits until the relay confirms it.
 func (d *Desk) SetClientState(ctx context.Context, clientID, state string) error {
 	s := &change{frame: Frame{Type: SetClientState, ClientID: clientID, State: state}}
 	d.mu.Lock()

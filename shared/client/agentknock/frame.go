@@ -35,19 +35,19 @@ const (
 	Completion = "completion"
 )
 
-// Frame is a frame of any type. Which members count is a matter of Type; an empty
-// string, and a nil Payload, is a member that is not there.
+// Frame is a frame of any type. Type decides which members are used; an empty string or a
+// nil Payload is an absent member.
 type Frame struct {
 	Type      string
 	ClientID  string
 	RequestID string
 	AddressID string
 	Kind      string
-	// Payload is the JSON text as it stood in the frame.
+	// Payload is the JSON text of the frame, unchanged.
 	Payload json.RawMessage
 	// Of a state frame.
 	Snapshot
-	// State is that of a client or of the push registration.
+	// State is the state of a client or of the push registration.
 	State string
 	// Of an error frame.
 	Code       string
@@ -59,7 +59,7 @@ type Frame struct {
 // Snapshot is the state of an exchange.
 type Snapshot struct{ Exchange, Request, Response, Completion string }
 
-// Encode writes the frame as JSON, with the payload's bytes as they are.
+// Encode writes the frame as JSON, with the bytes of the payload unchanged.
 func (f Frame) Encode() []byte {
 	b := make([]byte, 0, 192+len(f.Payload))
 	b = append(b, `{"type":`...)
@@ -91,7 +91,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, quoted...)
 }
 
-// String is the frame for people: without its payload.
+// String describes the frame without its payload.
 func (f Frame) String() string {
 	size := "none"
 	if f.Payload != nil {
@@ -105,8 +105,8 @@ func (f Frame) String() string {
 	return s
 }
 
-// members splits a JSON object. It takes values nested as deep as the largest of
-// the suite, which is more than encoding/json takes in one go.
+// members splits a JSON object. It accepts values nested as deep as those of the suite,
+// which encoding/json refuses to decode at once.
 func members(data []byte) (map[string]json.RawMessage, error) {
 	m := make(map[string]json.RawMessage)
 	if json.Unmarshal(data, &m) == nil {
@@ -140,8 +140,8 @@ func members(data []byte) (map[string]json.RawMessage, error) {
 	return m, nil
 }
 
-// Decode reads a frame that the relay sent to a peer of that role, and says what
-// the specification does not allow about it.
+// Decode reads a frame that the relay sent to a peer of that role. Its error names what the
+// specification does not allow.
 func Decode(data []byte, to Role) (Frame, error) {
 	m, err := members(data)
 	if err != nil {
@@ -160,7 +160,7 @@ func Decode(data []byte, to Role) (Frame, error) {
 	return f, rule.check(f)
 }
 
-// reader takes members out of an object and remembers the first fault.
+// reader reads the members of an object and keeps the first fault.
 type reader struct {
 	members map[string]json.RawMessage
 	fault   error
@@ -172,7 +172,7 @@ func (r *reader) failed(format string, args ...any) {
 	}
 }
 
-// value returns a member, nil if it is not there.
+// value returns a member, nil if it is absent.
 func (r *reader) value(name string, required bool) json.RawMessage {
 	v, ok := r.members[name]
 	if !ok && required {
@@ -181,7 +181,7 @@ func (r *reader) value(name string, required bool) json.RawMessage {
 	return v
 }
 
-// read puts a member of the type that first begins with into to.
+// read decodes a member into to; its JSON must begin with first.
 func (r *reader) read(name string, required bool, first string, to any) {
 	v := r.value(name, required)
 	if v == nil {

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// deliberate are the close codes after which nobody comes back: what was said was
-// wrong, or the peer is not wanted any more.
+// deliberate are the close codes after which a peer does not reconnect: its frame was
+// invalid, or the relay no longer accepts the peer.
 var deliberate = []int{1008, 1009, 4002, 4003, 4004}
 
-// keeper keeps one connection at a time, for as long as that makes sense.
+// keeper keeps one connection open and reconnects until the relay refuses the peer.
 type keeper struct {
 	dial func(context.Context) (*Conn, error)
-	// opened is called with each new connection before it is read.
+	// opened is called with each new connection before the first read.
 	opened func(*Conn)
 	// take is called for each frame.
 	take func(*Conn, Frame)
-	// pause is how long to wait before dialling again.
+	// pause is the wait before dialling again.
 	pause time.Duration
-	// impatient ends the work when the relay refuses a connection, whatever the reason.
+	// impatient stops the keeper when the relay refuses a connection for any reason.
 	impatient bool
 
 	cancel context.CancelFunc
@@ -36,7 +36,7 @@ type keeper struct {
 	err     error         // why it ended, once done is closed
 }
 
-// start begins. The context only carries values.
+// start starts the keeper. The end of the context does not stop it.
 func (k *keeper) start(ctx context.Context) {
 	if k.pause == 0 {
 		k.pause = 50 * time.Millisecond
@@ -53,7 +53,7 @@ func (k *keeper) start(ctx context.Context) {
 	}()
 }
 
-// keep dials, reads, and dials again. It returns why that makes no sense any more.
+// keep dials, reads, and dials again. It returns why it stopped.
 func (k *keeper) keep(ctx context.Context) error {
 	for {
 		c, err := k.dial(ctx)
@@ -84,7 +84,7 @@ func (k *keeper) keep(ctx context.Context) error {
 	}
 }
 
-// use reads one connection to its end.
+// use reads one connection until its end.
 func (k *keeper) use(ctx context.Context, c *Conn) error {
 	k.mu.Lock()
 	k.conn = c // first: what begins from now on is sent on it
@@ -115,14 +115,14 @@ func (k *keeper) use(ctx context.Context, c *Conn) error {
 	}
 }
 
-// retryAfter remembers how long the relay wants to be left alone.
+// retryAfter stores how long the relay asks the peer to wait.
 func (k *keeper) retryAfter(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.wait = max(k.wait, d)
 }
 
-// change wakes those who wait for something.
+// change wakes the callers of until.
 func (k *keeper) change() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -156,8 +156,8 @@ func (k *keeper) until(ctx context.Context, what string, ok func() (bool, error)
 	}
 }
 
-// send sends a frame if there is a connection: if not, or if it is lost, what has
-// to be said is said again on the next one.
+// send sends a frame if there is a connection. If not, or if the connection is lost, opened
+// sends the frame again on the next one.
 func (k *keeper) send(f Frame) {
 	k.mu.Lock()
 	c := k.conn
@@ -167,7 +167,7 @@ func (k *keeper) send(f Frame) {
 	}
 }
 
-// Drop breaks the connection off, as a network does. The next one is dialled.
+// Drop cuts the connection like a lost network. The keeper then dials again.
 func (k *keeper) Drop() {
 	k.mu.Lock()
 	c := k.conn
@@ -177,24 +177,24 @@ func (k *keeper) Drop() {
 	}
 }
 
-// Stop says goodbye and ends the work. It may be called again.
+// Stop closes the connection and stops the keeper. It may be called again.
 func (k *keeper) Stop() {
 	k.cancel()
 	<-k.done
 }
 
-// Done is closed when the work has ended, by Stop or because the relay does not
-// want this peer any more.
+// Done is closed when the keeper has stopped, by Stop or because the relay refuses the
+// peer.
 func (k *keeper) Done() <-chan struct{} { return k.done }
 
-// Err is why the work has ended.
+// Err is why the keeper has stopped.
 func (k *keeper) Err() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.err
 }
 
-// Opens is how many connections there have been.
+// Opens is the number of connections so far.
 func (k *keeper) Opens() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()

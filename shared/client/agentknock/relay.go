@@ -17,28 +17,27 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Relay is where a relay is and how to get there. It must not be changed once it
-// is in use.
+// Relay is the address of a relay and how to dial it. It must not change while in use.
 type Relay struct {
 	// URL is scheme and host: "wss://relay.example", or ws:// behind a proxy that
 	// ends TLS.
 	URL string
-	// HTTP is where the HTTP endpoints are: by default the same host.
+	// HTTP is the base of the HTTP endpoints; default is the same host.
 	HTTP string
-	// TLS is a configuration to verify the relay with; nil is the system's.
+	// TLS is the configuration to verify the relay; nil is that of the system.
 	TLS *tls.Config
 	// DialContext, if set, makes the connections.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
-	// Header is sent with every request in addition.
+	// Header is added to every request.
 	Header http.Header
-	// Locate, if set, is the URL of a WebSocket path.
+	// Locate, if set, returns the URL of a WebSocket path.
 	Locate func(path string) string
 
 	once sync.Once
 	http *http.Client
 }
 
-// UserAgent is how the peers call themselves: it is diagnostic.
+// UserAgent is the User-Agent of the peers, for diagnostics.
 const UserAgent = "blindpost-peer/1.0.0 agentknock/1.0.0"
 
 func (r *Relay) client() *http.Client {
@@ -64,7 +63,7 @@ func (r *Relay) header(token string) http.Header {
 	return h
 }
 
-// Refusal is an answer of the relay that says no.
+// Refusal is an error response of the relay.
 type Refusal struct {
 	Status     int
 	Code       string
@@ -79,7 +78,7 @@ func (e *Refusal) Error() string {
 	return fmt.Sprintf("the relay answers %d %s: %s", e.Status, e.Code, e.Text)
 }
 
-// Final reports whether it makes no sense to try again.
+// Final reports whether a retry cannot help.
 func (e *Refusal) Final() bool {
 	switch e.Status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -88,7 +87,7 @@ func (e *Refusal) Final() bool {
 	return e.Status < 500
 }
 
-// newRefusal reads the answer. What is no error of the protocol is kept in Body only.
+// newRefusal reads the response. One that is no error of the protocol is only in Body.
 func newRefusal(resp *http.Response, body []byte) *Refusal {
 	e := &Refusal{Status: resp.StatusCode, Header: resp.Header, Body: body}
 	if m, err := members(body); err == nil {
@@ -108,12 +107,12 @@ func newRefusal(resp *http.Response, body []byte) *Refusal {
 	return e
 }
 
-// Options are how a connection behaves.
+// Options are the settings of a connection.
 type Options struct {
 	// Deaf answers no pings.
 	Deaf bool
-	// OnFrame, if set, is given every good frame in the order of arrival, by one
-	// goroutine, instead of Next.
+	// OnFrame, if set, is called with every valid frame in order, by one goroutine, instead
+	// of Next.
 	OnFrame func(Frame)
 }
 
@@ -169,8 +168,8 @@ func (r *Relay) Post(ctx context.Context, path string, in any) (map[string]json.
 	return r.post(ctx, path, "", in)
 }
 
-// post calls an endpoint with JSON and returns the members of its answer. What is
-// not 200 is a *Refusal.
+// post calls an endpoint with JSON and returns the members of its answer. A status other
+// than 200 is a *Refusal.
 func (r *Relay) post(ctx context.Context, path, token string, in any) (map[string]json.RawMessage, error) {
 	body, err := json.Marshal(in)
 	if err != nil {

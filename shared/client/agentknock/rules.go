@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Role is which side a peer is on.
+// Role is the side of a peer.
 type Role int
 
 // The roles.
@@ -19,9 +19,9 @@ func (r Role) String() string { return [...]string{"client", "device"}[r] }
 // rule says what the relay may send in frames of one type to one role.
 type rule struct {
 	scope scope
-	// kinds are the kinds that it may name.
+	// kinds are the allowed kinds.
 	kinds []string
-	// optionalKind says that it need not name one.
+	// optionalKind says that the kind may be absent.
 	optionalKind bool
 	payload      bool
 	snapshot     bool
@@ -30,7 +30,7 @@ type rule struct {
 	report bool // an error
 }
 
-// scope is what a frame is about.
+// scope is the object of a frame.
 type scope int
 
 const (
@@ -95,17 +95,17 @@ func (u rule) check(f Frame) error {
 	}
 	switch {
 	case u.scope == fullOrNot && (f.ClientID == "") != (f.RequestID == ""):
-		return fmt.Errorf("%s frame is scoped by half", f.Type)
+		return fmt.Errorf("%s frame has an incomplete scope", f.Type)
 	case u.scope == fullOrNot && f.Kind != "" && f.ClientID == "":
-		return fmt.Errorf("%s frame names a kind of no exchange", f.Type)
+		return fmt.Errorf("%s frame has a kind but no exchange", f.Type)
 	case f.Kind != "" && u.kinds != nil && !slices.Contains(u.kinds, f.Kind):
 		return fmt.Errorf("%s frame has the kind %q", f.Type, f.Kind)
 	case u.states != nil && !slices.Contains(u.states, f.State):
 		return fmt.Errorf("%s frame has the state %q", f.Type, f.State)
 	case u.snapshot && !f.Valid():
-		return fmt.Errorf("%s frame has a combination that there is not: %+v", f.Type, f.Snapshot)
+		return fmt.Errorf("%s frame has an invalid combination: %+v", f.Type, f.Snapshot)
 	case u.report && !f.Retryable && f.RetryAfter > 0:
-		return fmt.Errorf("%s frame says when to retry and that it is no use", f.Type)
+		return fmt.Errorf("%s frame has a retry time but says that a retry cannot help", f.Type)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ErrInactive says that an exchange is no more.
+// ErrInactive says that an exchange has ended.
 var ErrInactive = errors.New("exchange is inactive")
 
 // RelayError is an error frame.
@@ -18,18 +18,18 @@ type RelayError struct{ Frame }
 
 func (e *RelayError) Error() string { return fmt.Sprintf("relay says %s: %s", e.Code, e.Text) }
 
-// SessionOptions are how a client works.
+// SessionOptions are the settings of a Session.
 type SessionOptions struct {
 	// Pairing dials the initial-pairing route.
 	Pairing bool
-	// Pause is how long it waits before it dials again; default 50 ms.
+	// Pause is the wait before it dials again; default 50 ms.
 	Pause time.Duration
-	// Impatient ends the work when the relay refuses a connection, also for now only.
+	// Impatient stops it when the relay refuses a connection, even temporarily.
 	Impatient bool
 }
 
-// Session is a client at work: it carries exchanges over as many connections as it
-// takes, by the rules for reconnection and recovery.
+// Session runs a client: it carries exchanges over any number of connections, by the rules
+// for reconnection and recovery.
 type Session struct {
 	keeper
 	client *Client
@@ -39,7 +39,7 @@ type Session struct {
 	order     []*Exchange
 }
 
-// Start lets the client work until Stop.
+// Start runs the client until Stop.
 func (c *Client) Start(ctx context.Context, o SessionOptions) *Session {
 	s := &Session{client: c, exchanges: make(map[string]*Exchange)}
 	s.pause, s.impatient = o.Pause, o.Impatient
@@ -69,7 +69,7 @@ type Exchange struct {
 	err        error
 }
 
-// Begin publishes a request. On a pairing connection the id is that of the client.
+// Begin publishes a request. On a pairing connection its id is the id of the client.
 func (s *Session) Begin(requestID string, payload json.RawMessage) *Exchange {
 	x := &Exchange{s: s, id: requestID, request: payload}
 	s.mu.Lock()
@@ -84,13 +84,13 @@ func (x *Exchange) frame(kind string, payload json.RawMessage) Frame {
 	return Frame{Type: Message, ClientID: x.s.client.ID, RequestID: x.id, Kind: kind, Payload: payload}
 }
 
-// recover says on a new connection what has to be said again.
+// recover repeats unconfirmed frames on a new connection.
 func (s *Session) recover(c *Conn) {
 	s.mu.Lock()
 	var again []Frame
 	for _, x := range s.order {
 		if x.response != nil && x.err == nil && !x.completed {
-			// Nobody says whether the relay had the acknowledgement.
+			// The relay does not confirm an acknowledgement, so it is repeated.
 			again = append(again, Frame{Type: Ack, ClientID: s.client.ID, RequestID: x.id, Kind: Response})
 		}
 		switch {
@@ -110,7 +110,7 @@ func (s *Session) recover(c *Conn) {
 	}
 }
 
-// hear takes a frame of the relay.
+// hear handles a frame of the relay.
 func (s *Session) hear(c *Conn, f Frame) {
 	s.mu.Lock()
 	ack := s.note(f)
@@ -127,7 +127,7 @@ func (s *Session) hear(c *Conn, f Frame) {
 	}
 }
 
-// note changes the exchange a frame is about, and reports whether to acknowledge.
+// note updates the exchange of a frame, and reports whether to acknowledge it.
 func (s *Session) note(f Frame) (ack bool) {
 	if f.Type == Error && !f.Retryable && f.RequestID == "" {
 		for _, x := range s.order {

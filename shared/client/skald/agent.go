@@ -17,8 +17,8 @@ type AgentConfig struct {
 	// PublicURL goes into the pairing code, if phones reach the relay by
 	// another URL; default URL.
 	PublicURL string
-	// Policy decides about clients that come through a pairing window. Without
-	// one they stay pending until Approve or Reject.
+	// Policy decides about clients that pair. Without one they stay pending until
+	// Approve or Reject.
 	Policy Policy
 }
 
@@ -29,12 +29,12 @@ type Agent struct {
 	m   *member
 	cfg AgentConfig
 
-	// pairing holds one while a pairing window is opened or closed.
+	// pairing is a lock, held while a pairing window is opened or closed.
 	pairing chan struct{}
 
 	mu sync.Mutex
-	// version counts the changes of the authorised list; declared is the
-	// version that the relay has taken on the link declaredOn.
+	// version counts the changes of the authorised list; declared is the version that
+	// the relay has accepted on the link declaredOn.
 	version, declared uint64
 	declaredOn        *link
 	changed           chan struct{} // closed and replaced when the above change
@@ -47,7 +47,7 @@ var _ memberRole = (*Agent)(nil)
 // does not connect: see Run.
 func NewAgent(cfg AgentConfig) (*Agent, error) {
 	setDefault(&cfg.PublicURL, cfg.URL)
-	// Completed here, because phones take the URL of a pairing code as it is.
+	// Completed here, because phones use the URL of a pairing code unchanged.
 	for _, u := range []*string{&cfg.URL, &cfg.PublicURL} {
 		full, err := endpoint(*u)
 		if err != nil {
@@ -67,29 +67,27 @@ func NewAgent(cfg AgentConfig) (*Agent, error) {
 		deciding: make(map[PublicKey]bool),
 	}
 	m.role = a
-	// Whatever window was open, nobody watched it meanwhile.
-	if err := a.missWindow(); err != nil {
+	// The agent did not watch an open window while it was not running.
+	if err := a.markWindowMissed(); err != nil {
 		return nil, err
 	}
 	return a, nil
 }
 
 // Run connects, declares the authorised clients, and stays connected until ctx
-// ends; then it returns nil. It gives up only where trying again cannot help:
-// [ErrReplaced], or a [RelayError] that says that the relay will never admit
-// this identity. Everything else is retried with backoff and reported as
-// [Disconnected].
+// ends; then it returns nil. It gives up only if a retry cannot help: after [ErrReplaced],
+// or a [RelayError] that says that the relay will never admit this identity. After any
+// other error it retries with backoff and reports [Disconnected].
 func (a *Agent) Run(ctx context.Context) error { return a.m.run(ctx) }
 
 // WaitConnected waits until Run is connected.
 func (a *Agent) WaitConnected(ctx context.Context) error { return a.m.waitConnected(ctx) }
 
-// Reconnect drops the connection, if there is one, and connects without
-// further waiting.
+// Reconnect drops the connection, if there is one, and connects at once.
 func (a *Agent) Reconnect() { a.m.reconnect() }
 
-// Flush waits until OnEvent has returned for everything that has come so far.
-// It must not be called from OnEvent.
+// Flush waits until OnEvent has returned for all events so far. It must not be called
+// from OnEvent.
 func (a *Agent) Flush(ctx context.Context) error { return a.m.flush(ctx) }
 
 // Identity returns the agent's identity.
@@ -108,9 +106,9 @@ func (a *Agent) Peers() []Peer {
 func (a *Agent) NewPayload(kind Kind, body any) (Payload, error) { return a.m.newPayload(kind, body) }
 
 // Send encrypts a payload for an authorised client and writes it. An empty ID
-// or TS is filled in. What nil and an error mean is in the package comment;
-// [ErrNotConnected], [ErrTooLarge] and [ErrUnknownPeer] are among the errors.
-// What the relay thinks of the message comes as [Fault] or [PeerOffline].
+// or TS is filled in. The package comment explains what nil and an error mean;
+// [ErrNotConnected], [ErrTooLarge] and [ErrUnknownPeer] are among the errors. If the relay
+// refuses the message, a [Fault] or [PeerOffline] event follows.
 func (a *Agent) Send(ctx context.Context, client PublicKey, p Payload, live bool) error {
 	return a.m.send(ctx, client, p, live)
 }
@@ -120,27 +118,26 @@ func (a *Agent) SendSealed(ctx context.Context, to PublicKey, s Sealed, live boo
 	return a.m.sendSealed(ctx, to, s, live)
 }
 
-// Presence asks the relay who is connected, this agent included. The protocol
-// has clients ask; a relay may refuse an agent.
+// Presence asks the relay which members are connected, including this agent. In the
+// protocol clients ask; a relay may refuse an agent.
 func (a *Agent) Presence(ctx context.Context) ([]PublicKey, error) { return a.m.presence(ctx) }
 
-// Approve authorises a client and waits until the relay has taken the new list.
-// The decision is stored first: after [ErrNotConnected] it reaches the relay
-// with the next connection. It also closes the pairing window that the client
-// came through.
+// Approve authorises a client and waits until the relay has accepted the new list. It
+// stores the decision first: after [ErrNotConnected] the decision reaches the relay with
+// the next connection. It also closes the pairing window that the client used.
 func (a *Agent) Approve(ctx context.Context, client PublicKey) error {
 	if err := a.setStatus(client, StatusAuthorized); err != nil {
 		return err
 	}
-	if err := a.waitDeclared(ctx, a.touch()); err != nil {
+	if err := a.waitDeclared(ctx, a.listChanged()); err != nil {
 		return err
 	}
 	a.closeWindowOf(ctx, client)
 	return nil
 }
 
-// Reject turns a pending client down. A later report of it is ignored, unless
-// it comes through a new pairing window.
+// Reject denies a pending client. The agent ignores later reports of it, unless it uses a
+// new pairing window.
 func (a *Agent) Reject(ctx context.Context, client PublicKey) error {
 	if p, ok := a.m.ledger.peer(client); ok && p.Status != StatusPending {
 		return fmt.Errorf("failed to reject %v: it is %s", client, p.Status)
@@ -152,14 +149,14 @@ func (a *Agent) Reject(ctx context.Context, client PublicKey) error {
 	return nil
 }
 
-// Revoke withdraws a client's authorisation and waits until the relay has taken
-// the new list. From then on the relay neither delivers to it nor keeps
-// anything for it. The decision is stored first, as with Approve.
+// Revoke withdraws a client's authorisation and waits until the relay has accepted the new
+// list. From then on the relay neither delivers nor stores messages for it. Revoke stores
+// the decision first, as Approve does.
 func (a *Agent) Revoke(ctx context.Context, client PublicKey) error {
 	if err := a.setStatus(client, StatusRevoked); err != nil {
 		return err
 	}
-	return a.waitDeclared(ctx, a.touch())
+	return a.waitDeclared(ctx, a.listChanged())
 }
 
 func (a *Agent) setStatus(client PublicKey, status Status) error {
@@ -173,8 +170,8 @@ func (a *Agent) setStatus(client PublicKey, status Status) error {
 	})
 }
 
-// touch notes that the authorised list has changed.
-func (a *Agent) touch() uint64 {
+// listChanged notes that the authorised list has changed, and returns its version.
+func (a *Agent) listChanged() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.version++
@@ -187,8 +184,8 @@ func (a *Agent) notifyLocked() {
 	a.changed = make(chan struct{})
 }
 
-// declaration returns the Authorize frame and the version that it covers. The
-// version is read first: a change in between makes the list newer than it says.
+// declaration returns the Authorize frame and its version. It reads the version first: if
+// the list changes in between, the list is newer than the version, which does no harm.
 func (a *Agent) declaration() (version uint64, clients int, f *skaldpb.RelayFrame) {
 	a.mu.Lock()
 	version = a.version
@@ -209,8 +206,8 @@ func (a *Agent) namespace() NamespaceID  { return a.m.id.Namespace() }
 func (a *Agent) auth() AuthFunc          { return AgentAuth(a.m.id) }
 func (a *Agent) verdict(err error) error { return finalError(err) }
 
-// opened declares the authorised list ahead of everything else, and again
-// whenever it changes.
+// opened declares the authorised list before any other frame, and again whenever it
+// changes.
 func (a *Agent) opened(l *link) error {
 	version, clients, f := a.declaration()
 	answered, err := l.start(l.ctx, f, replyAuthorizeOk)
@@ -221,9 +218,8 @@ func (a *Agent) opened(l *link) error {
 	return nil
 }
 
-// keepDeclared gives the connection up if the relay does not take the list:
-// a client that was revoked must not stay authorised unnoticed, and the next
-// connection declares it again.
+// keepDeclared ends the connection if the relay does not accept the list, and the next
+// connection declares it again: otherwise a revoked client would stay authorised.
 func (a *Agent) keepDeclared(l *link, answered <-chan answer, version uint64, clients int) {
 	for {
 		reply := <-answered
@@ -270,14 +266,14 @@ func (a *Agent) waitNewer(l *link, version uint64) bool {
 	}
 }
 
-// waitDeclared waits until the relay has taken a version of the list.
+// waitDeclared waits until the relay has accepted a version of the list.
 func (a *Agent) waitDeclared(ctx context.Context, version uint64) error {
 	l, _ := a.m.current()
 	if l == nil {
 		return ErrNotConnected
 	}
-	l.q.expect(1)
-	defer l.q.expect(-1)
+	l.q.addRequests(1)
+	defer l.q.addRequests(-1)
 	for {
 		a.mu.Lock()
 		done, changed := a.declaredOn == l && a.declared >= version, a.changed
@@ -296,16 +292,16 @@ func (a *Agent) waitDeclared(ctx context.Context, version uint64) error {
 }
 
 func (a *Agent) closed() {
-	// If this fails, a client that comes through meanwhile is not expected and
-	// has to be approved by hand.
-	_ = a.missWindow()
+	// If this fails, a client that pairs meanwhile is not expected and must be approved
+	// by hand.
+	_ = a.markWindowMissed()
 }
 
-// errNothing ends an update that has nothing to change.
+// errNothing ends an update without a change.
 var errNothing = errors.New("nothing to change")
 
-// missWindow marks an open pairing window as not watched all the time.
-func (a *Agent) missWindow() error {
+// markWindowMissed notes that the agent was away while a pairing window was open.
+func (a *Agent) markWindowMissed() error {
 	err := a.m.ledger.update(func(s *State) error {
 		if !s.Window.open() || s.Window.Missed {
 			return errNothing

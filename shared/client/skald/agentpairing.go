@@ -16,11 +16,11 @@ const (
 	MaxPairingTTL     = 10 * time.Minute
 )
 
-// pairedLate is how late the relay may still report a client that came through
-// a window while the agent was away: it keeps an unused namespace for as long.
+// pairedLate is how late the relay may report a client that paired while the agent was
+// away: the relay keeps an unused namespace that long.
 const pairedLate = 7 * 24 * time.Hour
 
-// maxPeers bounds what a relay can make an agent remember.
+// maxPeers bounds the peers that a relay can make an agent store.
 const maxPeers = 1000
 
 var errTooManyPeers = fmt.Errorf("no room for more than %d clients", maxPeers)
@@ -28,9 +28,8 @@ var errTooManyPeers = fmt.Errorf("no room for more than %d clients", maxPeers)
 // PairingRequest is a client that wants to be authorised.
 type PairingRequest struct {
 	Peer Peer
-	// Expected says that a pairing window of this agent stood open for it. A
-	// relay that reports a client without one is broken or dishonest, or the
-	// window was used by another client already.
+	// Expected says that this agent had a pairing window open for it. If not, the relay is
+	// broken or dishonest, or another client has already used the window.
 	Expected bool
 }
 
@@ -44,14 +43,13 @@ const (
 	Deny
 )
 
-// Policy decides about a client. It runs in a goroutine of its own and may take
-// its time, for instance to ask a human; ctx ends with Run. A relay reports a
-// pending client again after each reconnect.
+// Policy decides about a client. It runs in its own goroutine and may take long, for
+// instance to ask a human; ctx ends with Run. A relay reports a pending client again after
+// each reconnect.
 type Policy func(ctx context.Context, r PairingRequest) Decision
 
-// AutoApprove allows the client that a pairing window was opened for and asks
-// about any other. It trusts the relay not to put a client of its own through
-// the window.
+// AutoApprove allows the client of a pairing window and asks about any other. It trusts the
+// relay not to use the window for a client of its own.
 func AutoApprove(_ context.Context, r PairingRequest) Decision {
 	if r.Expected {
 		return Allow
@@ -61,14 +59,14 @@ func AutoApprove(_ context.Context, r PairingRequest) Decision {
 
 // Pairing is an open pairing window.
 type Pairing struct {
-	// QR is what the phone has to scan.
+	// QR is the code that the phone scans.
 	QR PairingQR
 	// Expires is when the relay closes the window.
 	Expires time.Time
 }
 
-// open reports whether a client may still come through, by what the agent knows
-// without a clock. A nil window is not open.
+// open reports whether no client has used the window yet; it ignores the expiry. A nil
+// window is not open.
 func (w *Window) open() bool { return w != nil && w.UsedBy == PublicKey{} }
 
 // admits reports whether the window was opened for this client.
@@ -84,10 +82,9 @@ func (w *Window) admits(client PublicKey, now time.Time) bool {
 	return now.Before(w.Expires)
 }
 
-// StartPairing opens a pairing window for one client and returns what it has to
-// scan. ttl is rounded up to seconds; 0 means the default of 5 minutes, more
-// than 10 minutes is an error. A window that is open already is replaced, and
-// its code is worth nothing any more.
+// StartPairing opens a pairing window for one client and returns the code to scan. ttl is
+// rounded up to seconds; 0 means the default of 5 minutes, more than 10 minutes is an
+// error. It replaces an open window, whose code becomes invalid.
 func (a *Agent) StartPairing(ctx context.Context, ttl time.Duration) (Pairing, error) {
 	if ttl == 0 {
 		ttl = DefaultPairingTTL
@@ -102,7 +99,7 @@ func (a *Agent) StartPairing(ctx context.Context, ttl time.Duration) (Pairing, e
 		AgentKey:      a.m.id.PublicKey(),
 		AgentExchange: a.m.id.ExchangeKey(),
 	}
-	if _, err := io.ReadFull(a.m.chance, qr.Token[:]); err != nil {
+	if _, err := io.ReadFull(a.m.rand, qr.Token[:]); err != nil {
 		return Pairing{}, fmt.Errorf("failed to draw a pairing token: %w", err)
 	}
 	var expires time.Time
@@ -116,7 +113,7 @@ func (a *Agent) StartPairing(ctx context.Context, ttl time.Duration) (Pairing, e
 			PairingStart: &skaldpb.PairingStart{PairingToken: qr.Token[:], Ttl: seconds},
 		}}, replyPairingReady)
 		if err != nil {
-			// Nobody has the token, so nobody can come through.
+			// The token was not given out, so no client can use the window.
 			return errors.Join(err, a.setWindow(nil))
 		}
 		granted := f.GetPairingReady().GetTtl()
@@ -137,9 +134,8 @@ func (a *Agent) StartPairing(ctx context.Context, ttl time.Duration) (Pairing, e
 	return Pairing{QR: qr, Expires: expires}, nil
 }
 
-// StopPairing closes the pairing window. A client that came through already
-// stays. After [ErrNotConnected] the window is closed here, and the relay closes
-// its own when its time is over.
+// StopPairing closes the pairing window. A client that has already paired stays. After
+// [ErrNotConnected] the window is closed on this side, and on the relay when it expires.
 func (a *Agent) StopPairing(ctx context.Context) error {
 	if err := a.setWindow(nil); err != nil {
 		return fmt.Errorf("failed to stop pairing: %w", err)
@@ -150,9 +146,8 @@ func (a *Agent) StopPairing(ctx context.Context) error {
 	return nil
 }
 
-// closeWindowOf closes the window that a client came through, unless another
-// one has been opened since. Its token is used up, so nothing depends on the
-// relay closing the window before its time: errors do not matter.
+// closeWindowOf closes the window that a client used, unless another one was opened since.
+// Errors do not matter, because the token is used up.
 func (a *Agent) closeWindowOf(ctx context.Context, client PublicKey) {
 	_ = a.inPairing(ctx, func(l *link) error {
 		if w := a.m.ledger.view().Window; w == nil || w.UsedBy != client {
@@ -172,7 +167,7 @@ func (a *Agent) stopWindow(ctx context.Context, l *link) error {
 	return err
 }
 
-// inPairing runs f while nobody else opens or closes a window.
+// inPairing runs f while it holds the pairing lock.
 func (a *Agent) inPairing(ctx context.Context, f func(*link) error) error {
 	select {
 	case a.pairing <- struct{}{}:
@@ -194,19 +189,19 @@ func (a *Agent) setWindow(w *Window) error {
 	})
 }
 
-// clientPaired records a client that the relay reports, and has it decided on.
+// clientPaired stores a client that the relay reports, and starts the decision about it.
 func (a *Agent) clientPaired(l *link, f *skaldpb.ClientPaired) error {
 	key, err := ParsePublicKey(f.GetClientEd25519Pub())
 	if err != nil {
-		return l.nonsense(err)
+		return l.protocolFault(err)
 	}
 	exchange, err := fixed32(f.GetClientX25519Pub())
 	if err != nil {
-		return l.nonsense(err)
+		return l.protocolFault(err)
 	}
-	// Fails for a key with which there is no secret to agree on.
+	// Fails for a key without a usable shared secret.
 	if _, err := NewSession(a.m.id, RoleAgent, key, exchange); err != nil || key == a.m.id.PublicKey() {
-		return l.nonsense(errors.New("client has unusable keys"))
+		return l.protocolFault(errors.New("client has unusable keys"))
 	}
 	var request PairingRequest
 	err = a.m.ledger.update(func(s *State) error {
@@ -227,7 +222,7 @@ func (a *Agent) clientPaired(l *link, f *skaldpb.ClientPaired) error {
 		case p.Exchange != exchange:
 			return fmt.Errorf("%w: %v", ErrKeyChanged, key)
 		case (p.Status == StatusDenied || p.Status == StatusRevoked) && !expected:
-			// The relay repeats what was decided long ago.
+			// The relay reports again a client that was decided long ago.
 			return errNothing
 		case p.Status == StatusDenied || p.Status == StatusRevoked:
 			p.Status = StatusPending
@@ -257,8 +252,8 @@ func (a *Agent) clientPaired(l *link, f *skaldpb.ClientPaired) error {
 	return nil
 }
 
-// decide asks the policy, unless it is being asked about this client already. A
-// client that is authorised, and has paired anew, needs no decision.
+// decide asks the policy, unless it is already being asked about this client. A client that
+// is authorised and has paired again needs no decision.
 func (a *Agent) decide(l *link, r PairingRequest) {
 	key := r.Peer.Key
 	a.mu.Lock()
@@ -285,8 +280,8 @@ func (a *Agent) decide(l *link, r PairingRequest) {
 		case Deny:
 			err = a.Reject(ctx, key)
 		}
-		// What was decided is stored and reaches the relay with the next
-		// connection, so a lost one is no fault.
+		// The decision is stored and reaches the relay with the next connection, so a lost
+		// connection is no fault.
 		if err != nil && !errors.Is(err, ErrNotConnected) && ctx.Err() == nil {
 			l.q.push(Fault{Err: err}, 0)
 		}

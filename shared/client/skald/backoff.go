@@ -16,8 +16,8 @@ type Backoff struct {
 // DefaultBackoff is the protocol's: 1, 2, 4 … 60 s, with a quarter of jitter.
 var DefaultBackoff = Backoff{Min: time.Second, Max: time.Minute, Jitter: 0.25}
 
-// Delay returns the wait after the given number of failures in a row (at least
-// 1). r, from [0, 1), is the chance.
+// Delay returns the wait after the given number of failures in a row (at least 1). r is a
+// random number in [0, 1).
 func (b Backoff) Delay(failures int, r float64) time.Duration {
 	d := b.Min
 	for i := 1; i < failures && d < b.Max; i++ {

@@ -20,9 +20,8 @@ type ClientConfig struct {
 	// no token, which means no push.
 	Platform    Platform
 	DeviceToken string
-	// PendingTimeout bounds how long one Run waits, after pairing, until the
-	// agent authorises the client; default: for ever. Then Run returns the
-	// relay's refusal.
+	// PendingTimeout bounds how long Run waits, after pairing, until the agent authorises
+	// the client; default: for ever. After it Run returns the relay's refusal.
 	PendingTimeout time.Duration
 }
 
@@ -38,8 +37,8 @@ type Client struct {
 
 var _ memberRole = (*Client)(nil)
 
-// NewClient loads the client from its store, or makes a new identity there. A
-// new one has to Pair before it can Run.
+// NewClient loads the client from its store, or makes a new identity there. A new client
+// must Pair before Run.
 func NewClient(cfg ClientConfig) (*Client, error) {
 	setDefault(&cfg.Platform, PlatformAndroid)
 	if cfg.URL != "" {
@@ -59,15 +58,14 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	return c, nil
 }
 
-// Pair presents a scanned pairing code to the relay, once, and remembers the
-// agent. Afterwards Run works as soon as the agent has authorised this client.
-// It replaces an earlier pairing, and cannot be used while Run is at work.
+// Pair presents a scanned pairing code to the relay, once, and stores the agent. Afterwards
+// Run works as soon as the agent has authorised this client. Pair replaces an earlier
+// pairing, and must not be called while Run is running.
 //
-// Errors: a [RelayError] with [CodePairingClosed] for a code that is used up or
-// too old, [ErrKeyChanged], and whatever the network does. If the connection
-// breaks before the relay's answer, the code may have been used; unless the
-// client is paired with another agent, that agent is remembered even so, and
-// Run shows whether it worked.
+// Errors: a [RelayError] with [CodePairingClosed] for a used or expired code,
+// [ErrKeyChanged], and errors of the network. If the connection breaks before the relay's
+// answer, the code may have been used. Pair then stores the agent too, unless the client is
+// paired with another one, and Run shows whether the pairing succeeded.
 func (c *Client) Pair(ctx context.Context, qr PairingQR) error {
 	if err := c.m.acquire(); err != nil {
 		return err
@@ -95,7 +93,7 @@ func (c *Client) Pair(ctx context.Context, qr PairingQR) error {
 		home := c.m.ledger.view().Home
 		free := home == nil || home.Agent == qr.AgentKey
 		if answered && free && refusedWith(err) == "" && !errors.Is(err, ErrProtocol) {
-			err = errors.Join(err, c.settle(qr))
+			err = errors.Join(err, c.savePairing(qr))
 		}
 		return fmt.Errorf("failed to pair: %w", err)
 	}
@@ -104,11 +102,11 @@ func (c *Client) Pair(ctx context.Context, qr PairingQR) error {
 	if ns != qr.Namespace {
 		return fmt.Errorf("failed to pair: %w: admitted to another namespace", ErrProtocol)
 	}
-	return c.settle(qr)
+	return c.savePairing(qr)
 }
 
-// settle remembers the agent of a pairing code. Counters that are known go on.
-func (c *Client) settle(qr PairingQR) error {
+// savePairing stores the agent of a pairing code. The counters of a known agent continue.
+func (c *Client) savePairing(qr PairingQR) error {
 	return c.m.ledger.update(func(s *State) error {
 		if s.peer(qr.AgentKey) == nil {
 			s.Peers = append(s.Peers, PeerState{Peer: Peer{
@@ -124,10 +122,10 @@ func (c *Client) settle(qr PairingQR) error {
 }
 
 // Run connects and stays connected until ctx ends; then it returns nil. Right
-// after pairing the relay refuses the client until the agent has authorised it;
-// Run tries again, with backoff, as it does for all that may pass. It gives up
-// with [ErrNotPaired], [ErrRevoked], [ErrReplaced], or a [RelayError] that says
-// that the relay will never admit this identity.
+// after pairing the relay refuses the client until the agent has authorised it; Run retries
+// with backoff, as after any transient error. It gives up with [ErrNotPaired],
+// [ErrRevoked], [ErrReplaced], or a [RelayError] that says that the relay will never admit
+// this identity.
 func (c *Client) Run(ctx context.Context) error {
 	if c.m.ledger.view().Home == nil {
 		return ErrNotPaired
@@ -138,12 +136,12 @@ func (c *Client) Run(ctx context.Context) error {
 // WaitConnected waits until Run is connected.
 func (c *Client) WaitConnected(ctx context.Context) error { return c.m.waitConnected(ctx) }
 
-// Reconnect drops the connection, if there is one, and connects without
-// further waiting: for an app that comes to the foreground.
+// Reconnect drops the connection, if there is one, and connects at once: for an app that
+// comes to the foreground.
 func (c *Client) Reconnect() { c.m.reconnect() }
 
-// Flush waits until OnEvent has returned for everything that has come so far.
-// It must not be called from OnEvent.
+// Flush waits until OnEvent has returned for all events so far. It must not be called
+// from OnEvent.
 func (c *Client) Flush(ctx context.Context) error { return c.m.flush(ctx) }
 
 // Identity returns the client's identity.
@@ -158,8 +156,8 @@ func (c *Client) Agent() (Peer, bool) {
 	return c.m.ledger.peer(home.Agent)
 }
 
-// SetDeviceToken changes the push token. The relay learns it with the next
-// connection: call Reconnect if that should be now.
+// SetDeviceToken changes the push token. The relay gets it with the next connection; to
+// send it now, call Reconnect.
 func (c *Client) SetDeviceToken(token string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -190,7 +188,7 @@ func (c *Client) SendSealed(ctx context.Context, to PublicKey, s Sealed, live bo
 	return c.m.sendSealed(ctx, to, s, live)
 }
 
-// Presence asks the relay who is connected, this client included.
+// Presence asks the relay which members are connected, including this client.
 func (c *Client) Presence(ctx context.Context) ([]PublicKey, error) { return c.m.presence(ctx) }
 
 func (c *Client) relayURL() string {

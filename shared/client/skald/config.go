@@ -9,25 +9,24 @@ import (
 	"time"
 )
 
-// Config is what an [Agent] and a [Client] have in common. Zero values mean the
-// defaults; only Store is required.
+// Config are the settings of both [Agent] and [Client]. Zero values mean the defaults; only
+// Store is required.
 type Config struct {
 	// Store keeps identity, peers and counters. If it is empty, a new identity
 	// is made.
 	Store Store
 
-	// OnEvent is called with every event, one after the other and in order,
-	// from a goroutine of Run. It may call every method but Run, Pair and
-	// Flush. While it is busy, up to QueueSize events wait; then no more is
-	// read from the relay, which loses nothing unless it lasts: a relay closes
-	// a connection that answers no ping for two minutes, and keeps what was not
-	// read. ctx ends when Run is told to stop; what waits is handed out even
-	// then.
+	// OnEvent is called with every event, one after the other and in order, from a
+	// goroutine of Run. It may call every method except Run, Pair and Flush. While it is
+	// busy, up to QueueSize events wait; then the connection is not read. Nothing is lost:
+	// a relay closes a connection that answers no ping for two minutes, and keeps the
+	// messages that were not read. ctx ends when Run is told to stop; the waiting events
+	// are delivered even then.
 	//
-	// A method that waits for the relay may return before OnEvent has seen what
-	// the relay said before its answer. Where that matters, call Flush after it.
+	// A method that waits for an answer of the relay may return before OnEvent has been
+	// called for earlier frames. If that matters, call Flush after it.
 	OnEvent func(ctx context.Context, e Event)
-	// QueueSize is in events; default 256. Besides, 8 MiB may wait.
+	// QueueSize is in events; default 256. The queue also holds at most 8 MiB.
 	QueueSize int
 
 	Dial DialOptions
@@ -44,12 +43,12 @@ type Config struct {
 	DialTimeout time.Duration
 	// WriteTimeout bounds the writing of one frame; default 30 s.
 	WriteTimeout time.Duration
-	// RequestTimeout bounds the relay's answer to Authorize and the like;
-	// default 30 s. Afterwards the connection is given up.
+	// RequestTimeout bounds the relay's answer to Authorize and other requests; default
+	// 30 s. After it the connection is closed.
 	RequestTimeout time.Duration
-	// KeepAlive is how long the relay may be silent before it is pinged;
-	// default 45 s. PongTimeout is how long its pong may take before the
-	// connection is given up; default 15 s.
+	// KeepAlive is how long the relay may be silent before it is pinged; default 45 s.
+	// PongTimeout is how long its pong may take before the connection is closed; default
+	// 15 s.
 	KeepAlive   time.Duration
 	PongTimeout time.Duration
 }
@@ -79,7 +78,7 @@ func setDefault[T comparable](v *T, value T) {
 	}
 }
 
-// check looks at a Config that has its defaults.
+// check validates a Config with its defaults.
 func (c Config) check() error {
 	if c.Store == nil {
 		return errors.New("config: Store is missing")

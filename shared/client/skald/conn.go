@@ -18,10 +18,10 @@ const connInbox = 8 << 20
 // errClosed is why a connection ended that was closed on this side.
 var errClosed = errors.New("connection was closed on this side")
 
-// Conn is one connection to a relay that carries frames and knows no state: for
-// tests and load generators. It is always read, so that pings are answered
-// whether or not anybody calls Receive; frames wait until then. When 8 MiB
-// wait, it stops reading, and answers no ping either, until some are received.
+// Conn is one connection to a relay that carries frames and keeps no state: for tests and
+// load generators. It always reads, so that pings are answered even if the caller does not
+// call Receive; frames wait until then. When 8 MiB wait, it stops reading and answers no
+// ping until the caller receives some.
 //
 // All methods are safe for concurrent use.
 type Conn struct {
@@ -65,10 +65,10 @@ func (c *Conn) Authenticate(ctx context.Context, auth AuthFunc) (NamespaceID, er
 	return ns, err
 }
 
-// Receive returns the next frame. After the end of the connection it returns
-// the frames that still wait, then why it ended: a [CloseError] if the relay
-// said so. A message that is no frame is [ErrProtocol], once; the connection
-// goes on. An end of ctx loses nothing.
+// Receive returns the next frame. After the end of the connection it returns the frames
+// that still wait, then the reason of the end: a [CloseError] if the relay sent a close
+// frame. For a message that is no frame it returns [ErrProtocol] once, and the connection
+// goes on. If ctx ends, no frame is lost.
 func (c *Conn) Receive(ctx context.Context) (*skaldpb.RelayFrame, error) {
 	for {
 		c.mu.Lock()
@@ -103,7 +103,7 @@ func (c *Conn) Send(ctx context.Context, f *skaldpb.RelayFrame) error {
 // speaks base64 text they are encoded so.
 func (c *Conn) SendBytes(ctx context.Context, b []byte) error { return c.w.write(ctx, b) }
 
-// SendText writes a text message as it is, for tests of what a relay makes of it.
+// SendText writes a text message unchanged, for tests of the relay.
 func (c *Conn) SendText(ctx context.Context, s string) error { return c.w.writeRawText(ctx, s) }
 
 // Ping waits for the pong to a ping.
@@ -119,8 +119,8 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
-// Close says goodbye, waits up to two seconds for the relay's answer, and ends
-// the connection.
+// Close sends a close frame, waits up to two seconds for the relay's answer, and ends the
+// connection.
 func (c *Conn) Close() {
 	c.markClosing()
 	c.w.close(gateway.CloseNormal, "")

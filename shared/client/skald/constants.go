@@ -25,8 +25,8 @@ const (
 	MaxStoredCiphertext = 65_000
 	MaxLiveCiphertext   = 524_000
 
-	// MaxPlaintext bounds what a compressed payload may expand to. It is ours:
-	// the protocol names no limit, and zlib expands a thousandfold.
+	// MaxPlaintext bounds the size of a decompressed payload. The protocol has no such
+	// limit, but zlib expands up to a thousandfold.
 	MaxPlaintext = 4 << 20
 )
 
@@ -34,7 +34,7 @@ const (
 // names a host only.
 const DefaultPath = "/v1/ws"
 
-// Role says on which side of a pairing an identity stands.
+// Role is the side of an identity in a pairing.
 type Role int
 
 // The two roles.

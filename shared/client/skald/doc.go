@@ -6,17 +6,16 @@
 //
 //   - The relay sees ciphertext only. Keys, payloads and tokens appear in no
 //     error and in no String method; keys are shortened there.
-//   - A nonce is never used twice for one key, also after a crash: counters are
+//   - A nonce is never used twice for one key, even after a crash: counters are
 //     reserved in blocks in the [Store] before the first of a block is sent. A
-//     crash skips numbers, it never repeats them. This holds as long as no old
-//     copy of a state is put back and no two processes share one;
-//     [FileStore] refuses the latter.
-//   - A message is handed out at most once: its counter is stored before it is
-//     handed out, and a counter not above the last stored one is refused, also
-//     after a restart.
-//   - Messages to one peer are written in the order of their counters, whoever
-//     calls Send, because a receiver refuses an older counter.
-//   - Whatever the relay sends, nothing panics and nothing grows without bound.
+//     crash skips numbers and never repeats them. This holds as long as no old
+//     copy of a state is restored and no two processes share one; [FileStore]
+//     prevents the latter.
+//   - A message is delivered to OnEvent at most once: its counter is stored first,
+//     and a counter not above the last stored one is refused, also after a restart.
+//   - Messages to one peer are written in the order of their counters, even with
+//     concurrent calls of Send, because a receiver refuses an older counter.
+//   - No input of the relay causes a panic or unbounded growth.
 //
 // # What it cannot promise
 //
@@ -24,13 +23,13 @@
 // returns nil when the frame was written to the socket. If it returns an error
 // after the connection broke, the frame was written not at all, or in part, or
 // (rarely) completely. A message that was written just before a connection
-// broke may never have reached the relay. Who needs certainty sends a payload,
-// waits for a [KindAck] payload that names it (see [NewAck]) and sends again;
-// the receiver knows a repetition by the payload's id.
+// broke may never have reached the relay. A caller that needs certainty waits for a
+// [KindAck] payload with the payload's id (see [NewAck]) and otherwise sends again; the
+// receiver recognises a repetition by the id.
 //
 // On the receiving side a pong tells the relay that every frame before it was
 // read. A process that is killed while events wait in the queue loses these
-// events. [Agent.Run] and [Client.Run] hand out what waits before they return.
+// events. [Agent.Run] and [Client.Run] deliver waiting events before they return.
 //
 // # Layers
 //

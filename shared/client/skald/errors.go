@@ -25,15 +25,15 @@ const (
 var (
 	// ErrNotConnected says that there is no authenticated connection now.
 	ErrNotConnected = errors.New("not connected to the relay")
-	// ErrRunning says that Run (or Pair) is already at work.
+	// ErrRunning says that Run (or Pair) is already running.
 	ErrRunning = errors.New("already running")
 	// ErrReplaced ends Run: the same identity has opened a newer connection,
 	// so two processes use it. Reconnecting would only make them fight.
 	ErrReplaced = errors.New("replaced by a newer connection of the same identity")
-	// ErrRevoked ends a client's Run: the agent has withdrawn what it had
-	// granted, or the relay has forgotten the namespace. Pair again.
+	// ErrRevoked ends a client's Run: the agent has revoked the client, or the relay has
+	// deleted the namespace. Pair again.
 	ErrRevoked = errors.New("not authorised any more")
-	// ErrNotPaired says that a client knows no agent yet.
+	// ErrNotPaired says that the client is not paired yet.
 	ErrNotPaired = errors.New("not paired with an agent")
 	// ErrUnknownPeer says that there is no authorised peer with that key.
 	ErrUnknownPeer = errors.New("no authorised peer with this key")
@@ -56,8 +56,8 @@ var (
 	ErrSilent = errors.New("relay does not answer")
 	// ErrNoState is the answer of [Store.Load] before the first Save.
 	ErrNoState = errors.New("no state yet")
-	// ErrState says that a stored state cannot be used. It is never
-	// overwritten: that would throw the identity away.
+	// ErrState says that a stored state cannot be used. It is never overwritten, as that
+	// would lose the identity.
 	ErrState = errors.New("unusable state")
 	// ErrLocked says that another process uses the state file.
 	ErrLocked = errors.New("state file is in use by another process")
@@ -67,7 +67,7 @@ var (
 type RelayError struct {
 	// Code is one of the Code constants, or one this package does not know.
 	Code string
-	// Message is the relay's text for humans. It is foreign: quote it.
+	// Message is the relay's text for humans. It is untrusted: quote it.
 	Message string
 	// Auth is true for AuthError: the connection was not admitted.
 	Auth bool
@@ -98,8 +98,7 @@ func (e *CloseError) Error() string {
 	return fmt.Sprintf("relay closed the connection: code %d: %.125q", e.Code, e.Reason)
 }
 
-// finalError decides whether an attempt that ended with err is worth repeating.
-// It returns nil if so, otherwise the error to end with.
+// finalError returns nil if a retry may help after err, otherwise the error of Run.
 func finalError(err error) error {
 	var closed *CloseError
 	if errors.As(err, &closed) && closed.Code == gateway.CloseReplaced {
@@ -107,7 +106,7 @@ func finalError(err error) error {
 	}
 	switch refusedWith(err) {
 	case CodeInvalidSignature, CodeBadRequest:
-		// The same bytes would be refused again, for ever.
+		// The relay would refuse the same bytes every time.
 		return err
 	}
 	return nil

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Event is something that has happened to an [Agent] or [Client]: one of the
-// types below.
+// Event is an event of an [Agent] or [Client]: one of the types below.
 type Event interface{ event() }
 
 // Connected says that the relay has admitted us. Stored messages follow.
@@ -20,9 +19,9 @@ type Connected struct {
 type Disconnected struct {
 	// Err is why; nil when Run was told to stop.
 	Err error
-	// WasConnected tells a lost connection from a failed attempt.
+	// WasConnected is true for a lost connection, false for a failed attempt.
 	WasConnected bool
-	// Final says that Run ends. Otherwise it tries again after RetryIn.
+	// Final says that Run ends. Otherwise it retries after RetryIn.
 	Final   bool
 	RetryIn time.Duration
 }
@@ -64,46 +63,44 @@ func (m SealedMessage) LogValue() slog.Value {
 	return slog.GroupValue(slog.Any("from", m.From), slog.Int("bytes", len(m.Ciphertext)), slog.Bool("live", m.Live))
 }
 
-// Dropped says that a message came and was refused.
+// Dropped says that a received message was refused.
 type Dropped struct {
 	From PublicKey
 	// Err is one of [ErrReplay], [ErrOpen], [ErrFraming], [ErrPayload] and
-	// [ErrUnknownPeer] (a peer that is not authorised, or not any more).
+	// [ErrUnknownPeer] (a peer that is not or no longer authorised).
 	Err error
 }
 
-// PeerOffline says that a live message to this peer was not delivered. Which
-// one it was, the protocol does not say. The sender should wait for a
-// [PresenceChange], or for the next [Connected], before it sends live again.
+// PeerOffline says that a live message to this peer was not delivered. The protocol does
+// not say which one. The sender should wait for a [PresenceChange] or the next [Connected]
+// before it sends live messages again.
 type PeerOffline struct {
 	Peer PublicKey
 }
 
-// PresenceChange says that another member came or went. Going is noticed late,
-// and the same news may come twice.
+// PresenceChange says that another member went online or offline. An offline event may be
+// late, and events may repeat.
 type PresenceChange struct {
 	Peer   PublicKey
 	Online bool
 }
 
-// PairingRequested says that a client came through a pairing window. See
-// [Policy] for who decides.
+// PairingRequested says that a client has paired and needs a decision, see [Policy].
 type PairingRequested struct {
 	PairingRequest
 }
 
-// Declared says that the relay has taken the agent's list of authorised
-// clients.
+// Declared says that the relay has accepted the agent's list of authorised clients.
 type Declared struct {
 	// Clients is how many the agent has declared.
 	Clients int
-	// Known is how many of them the relay knows. If it is fewer, the relay has
-	// forgotten the others, and they have to pair again.
+	// Known is how many of them the relay knows. If it is fewer, the others must pair
+	// again.
 	Known int
 }
 
-// Fault is an error that concerns no single call: a [RelayError] for something
-// sent before, or a frame of the relay that makes no sense.
+// Fault is an error that belongs to no single call: a [RelayError] for an earlier frame, or
+// an invalid frame of the relay.
 type Fault struct {
 	Err error
 }
@@ -119,8 +116,8 @@ func (PairingRequested) event() {}
 func (Declared) event()         {}
 func (Fault) event()            {}
 
-// ToChannel returns an OnEvent function that sends to a channel. When Run is
-// told to stop, events that nobody takes are dropped.
+// ToChannel returns an OnEvent function that sends to a channel. When Run is told to stop,
+// it drops events for which the channel has no receiver.
 func ToChannel(events chan<- Event) func(context.Context, Event) {
 	return func(ctx context.Context, e Event) {
 		select {

@@ -8,23 +8,22 @@ import (
 // queueBytes bounds the message bytes that wait in a queue.
 const queueBytes = 8 << 20
 
-// queueWider is by how much the bounds grow while the relay owes an answer. If
-// that is not enough, the request times out and the connection with it.
+// queueWider is the factor by which the bounds grow while a request waits for its answer.
+// If that is not enough, the request times out and the connection ends.
 const queueWider = 8
 
-// eventQueue holds events between the connection and the user's function. It
-// never blocks who puts something in; who reads from the relay asks waitRoom
-// before it reads. So a frame that was read is always handled, and a slow user
-// only makes the relay wait.
+// eventQueue holds events between the connection and OnEvent. push never blocks; the
+// reader of the connection calls waitRoom before each read. So a frame that was read is
+// always handled, and a slow OnEvent only makes the relay wait.
 type eventQueue struct {
 	limit int // events
 
 	mu    sync.Mutex
 	items []queuedEvent
 	bytes int
-	// requests counts calls that wait for an answer of the relay. While there
-	// are any, the bound is wider: the user's function may be the one that
-	// waits, and the answer comes behind what fills the queue.
+	// requests counts calls that wait for an answer of the relay. While there are any, the
+	// bounds are wider: OnEvent may be the caller that waits, and the answer comes behind
+	// the frames that fill the queue.
 	requests int
 	// stalls counts how often a reader had to wait.
 	stalls  int
@@ -37,8 +36,7 @@ type queuedEvent struct {
 	bytes int
 }
 
-// barrier is no event: it is closed when all that was put in before it has been
-// handed out.
+// barrier is no real event: it is closed when all earlier events have been delivered.
 type barrier chan struct{}
 
 func (barrier) event() {}
@@ -60,7 +58,7 @@ func (q *eventQueue) push(e Event, bytes int) {
 	q.notifyLocked()
 }
 
-// close lets pop end when all is handed out.
+// close makes pop end after the last event.
 func (q *eventQueue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -90,8 +88,8 @@ func (q *eventQueue) pop() (Event, bool) {
 	}
 }
 
-// handOut gives events to f until close.
-func (q *eventQueue) handOut(f func(Event)) {
+// dispatch calls f with each event until close.
+func (q *eventQueue) dispatch(f func(Event)) {
 	for e, ok := q.pop(); ok; e, ok = q.pop() {
 		if b, ok := e.(barrier); ok {
 			close(b)
@@ -109,7 +107,7 @@ func (q *eventQueue) fullLocked() bool {
 	return len(q.items) >= wider*q.limit || q.bytes >= wider*queueBytes
 }
 
-// waitRoom waits until something more may be read.
+// waitRoom waits until the queue has room.
 func (q *eventQueue) waitRoom(ctx context.Context) error {
 	for first := true; ; first = false {
 		q.mu.Lock()
@@ -129,15 +127,15 @@ func (q *eventQueue) waitRoom(ctx context.Context) error {
 	}
 }
 
-// expect counts a call that waits for the relay (+1), or no longer does (-1).
-func (q *eventQueue) expect(n int) {
+// addRequests counts a call that begins (+1) or ends (-1) to wait for the relay.
+func (q *eventQueue) addRequests(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.requests += n
 	q.notifyLocked()
 }
 
-// stalled returns how often reading had to wait, and whether it would now.
+// stalled returns how often the reader had to wait, and whether it must wait now.
 func (q *eventQueue) stalled() (times int, now bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -33,7 +33,7 @@ func TestEventQueueStopsTheReaderNotTheWriter(t *testing.T) {
 		q.push(Fault{}, 0) // may go over the bound
 
 		// Somebody waits for an answer that comes behind all this.
-		q.expect(1)
+		q.addRequests(1)
 		if !room() {
 			t.Error("no room for an answer")
 		}
@@ -43,7 +43,7 @@ func TestEventQueueStopsTheReaderNotTheWriter(t *testing.T) {
 		if room() {
 			t.Error("no bound at all while an answer is due")
 		}
-		q.expect(-1)
+		q.addRequests(-1)
 
 		for range 2 * queueWider {
 			if _, ok := q.pop(); !ok {
@@ -68,7 +68,7 @@ func TestEventQueueStopsTheReaderNotTheWriter(t *testing.T) {
 func TestEventQueueWakesTheReader(t *testing.T) {
 	for name, free := range map[string]func(*eventQueue){
 		"an event is taken": func(q *eventQueue) { q.pop() },
-		"an answer is due":  func(q *eventQueue) { q.expect(1) },
+		"an answer is due":  func(q *eventQueue) { q.addRequests(1) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			q := newEventQueue(1)

@@ -10,16 +10,16 @@ import (
 	"sync"
 )
 
-// maxStateFile bounds what is read, in bytes: some 40,000 peers.
+// maxStateFile is the largest state file in bytes: about 40,000 peers.
 const maxStateFile = 16 << 20
 
 // FileStore keeps a [State] in one file, readable by its owner only. A save
 // writes a second file beside it, syncs it, renames it over the first and syncs
 // the directory, so that a crash leaves the old state or the new one.
 //
-// While it is open, a lock file beside it keeps other processes out: two
-// processes with one state would use a nonce twice. For the same reason an old
-// copy of the file must not be put back.
+// While it is open, a lock file beside it excludes other processes: two processes with one
+// state would use a nonce twice. For the same reason an old copy of the file must not be
+// restored.
 type FileStore struct {
 	path string
 	lock *os.File
@@ -27,15 +27,15 @@ type FileStore struct {
 	mu     sync.Mutex
 	closed bool
 
-	// before is called ahead of each step of a save; tests let it fail there.
+	// before is called before each step of a save; tests make it fail.
 	before func(step string) error
 }
 
 var _ Store = (*FileStore)(nil)
 
-// OpenFileStore opens the state file at path, which need not exist yet; its
-// directory is made if it is missing. [ErrLocked] says that it is open already,
-// here or in another process.
+// OpenFileStore opens the state file at path, which need not exist yet, and creates its
+// directory if necessary. [ErrLocked] says that it is already open, here or in another
+// process.
 func OpenFileStore(path string) (*FileStore, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("failed to make state directory: %w", err)
@@ -55,8 +55,8 @@ func OpenFileStore(path string) (*FileStore, error) {
 	}, nil
 }
 
-// Close gives the lock back. The lock file stays: removing it would let two
-// processes hold a lock each.
+// Close releases the lock. It keeps the lock file: if it were removed, two processes could
+// each hold a lock.
 func (f *FileStore) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -122,8 +122,8 @@ func (f *FileStore) Save(s State) error {
 
 func (f *FileStore) replace(content []byte) error {
 	temp := f.path + ".new"
-	// Left over from a crash. Removed rather than truncated, so that the new
-	// file has our mode and is no link to somewhere else.
+	// A crash may have left the file. It is removed, not truncated, so that the new file
+	// has our mode and is not a link.
 	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

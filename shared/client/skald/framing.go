@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// The two bytes in front of a plaintext.
+// The two header bytes of a plaintext.
 const (
 	framingVersion = 0x01
-	framingPipe    = 0x02 // kept for pipe signalling
+	framingPipe    = 0x02 // reserved for pipe signalling
 	framingHeader  = 2
 
 	compressionNone = 0x00
@@ -24,9 +24,9 @@ const compressAbove = 1024
 // zlibWriters saves the 800 KB that a zlib writer allocates.
 var zlibWriters = sync.Pool{New: func() any { return zlib.NewWriter(io.Discard) }}
 
-// Frame puts the version and compression bytes in front of a plaintext, and
-// compresses it where it is longer than 1 KiB and becomes smaller. A plaintext
-// over [MaxPlaintext] is [ErrTooLarge].
+// Frame prepends the version and compression bytes to a plaintext, and compresses it if it
+// is longer than 1 KiB and becomes smaller. A plaintext over [MaxPlaintext] is
+// [ErrTooLarge].
 func Frame(plaintext []byte) ([]byte, error) {
 	if len(plaintext) > MaxPlaintext {
 		return nil, fmt.Errorf("failed to frame %d bytes: %w", len(plaintext), ErrTooLarge)
@@ -61,7 +61,7 @@ func deflate(plaintext []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Unframe undoes [Frame]. It never expands beyond [MaxPlaintext], and refuses
+// Unframe reverses [Frame]. It never expands beyond [MaxPlaintext], and refuses
 // unknown versions and compressions, damaged streams and bytes after a stream
 // with [ErrFraming].
 func Unframe(framed []byte) ([]byte, error) {
@@ -89,8 +89,8 @@ func Unframe(framed []byte) ([]byte, error) {
 }
 
 func inflate(body []byte) ([]byte, error) {
-	// A bytes.Reader is an io.ByteReader: zlib reads not a byte too many from
-	// it, so that what is left over can be seen.
+	// A bytes.Reader is an io.ByteReader, of which zlib reads no byte too many, so trailing
+	// bytes can be detected.
 	src := bytes.NewReader(body)
 	r, err := zlib.NewReader(src)
 	if err != nil {

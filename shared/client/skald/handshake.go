@@ -10,7 +10,7 @@ import (
 	"blindpost/shared/dialect/skald/skaldpb"
 )
 
-// handshakeTimeout bounds challenge and answer. A relay gives up after as long.
+// handshakeTimeout bounds challenge and answer. A relay has the same timeout.
 const handshakeTimeout = 30 * time.Second
 
 // AuthFunc answers a challenge: it makes the Auth frame for its 32-byte nonce.
@@ -93,15 +93,15 @@ func encodeFrame(f *skaldpb.RelayFrame) ([]byte, error) {
 	return b, nil
 }
 
-// frameCarrier is what a handshake needs of a connection.
+// frameCarrier is the part of a connection that a handshake uses.
 type frameCarrier interface {
 	Receive(ctx context.Context) (*skaldpb.RelayFrame, error)
 	Send(ctx context.Context, f *skaldpb.RelayFrame) error
 }
 
-// handshake answers the relay's challenge and returns the namespace that the
-// relay has admitted us to. answered says that our Auth was written: without an
-// answer to it, the relay may have admitted us or not.
+// handshake answers the relay's challenge and returns the namespace to which the relay has
+// admitted us. answered says that our Auth was written: after an error the relay may still
+// have admitted us.
 func handshake(ctx context.Context, c frameCarrier, auth AuthFunc) (ns NamespaceID, answered bool, err error) {
 	f, err := c.Receive(ctx)
 	if err != nil {
@@ -137,8 +137,8 @@ func handshake(ctx context.Context, c frameCarrier, auth AuthFunc) (ns Namespace
 	return id, true, nil
 }
 
-// refusal makes an error frame an error. Before admission the relay may use
-// either kind of frame; both mean that we are not in.
+// refusal returns the error in an error frame. Before admission the relay may use either
+// kind of error frame; both refuse us.
 func refusal(f *skaldpb.RelayFrame) error {
 	if e := f.GetAuthError(); e != nil {
 		return &RelayError{Code: e.GetCode(), Message: e.GetMessage(), Auth: true}

@@ -76,9 +76,8 @@ func NamespaceOf(agent PublicKey) NamespaceID {
 	return NamespaceID(h.Sum(nil))
 }
 
-// SignChallenge answers a relay's challenge with 64 bytes. The nonce has to be
-// 32 bytes long: whoever chose its length could otherwise have other texts
-// signed.
+// SignChallenge answers a relay's challenge with 64 bytes. The nonce must have 32 bytes:
+// with another length a relay could get other texts signed.
 func (id *Identity) SignChallenge(nonce []byte) ([]byte, error) {
 	if len(nonce) != KeySize {
 		return nil, fmt.Errorf("failed to sign challenge: %w: nonce of %d bytes", ErrProtocol, len(nonce))
@@ -86,7 +85,7 @@ func (id *Identity) SignChallenge(nonce []byte) ([]byte, error) {
 	return ed25519.Sign(id.signing, challengeText(nonce)), nil
 }
 
-// challengeText is what a challenge signature covers.
+// challengeText is the text that a challenge signature covers.
 func challengeText(nonce []byte) []byte {
 	text := make([]byte, 0, len(authDomain)+1+len(nonce))
 	text = append(text, authDomain...)
@@ -100,8 +99,8 @@ func (id *Identity) String() string { return "identity " + id.public.String() }
 // Format implements fmt.Formatter, so that no verb shows the keys.
 func (id *Identity) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, id.String()) }
 
-// sharedSecret is X25519 with a peer's key. A small-order key, which would make
-// the secret known to everyone, is an error.
+// sharedSecret is X25519 with a peer's key. A small-order key, with which the secret would
+// be public, is an error.
 func (id *Identity) sharedSecret(peer ExchangeKey) ([]byte, error) {
 	pub, err := ecdh.X25519().NewPublicKey(peer[:])
 	if err != nil {

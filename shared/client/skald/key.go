@@ -86,7 +86,7 @@ func fixed32(b []byte) ([KeySize]byte, error) {
 	return [KeySize]byte(b), nil
 }
 
-// fixedHex does not show what it could not read: it may be a secret.
+// fixedHex does not quote its input in errors, as it may be a secret.
 func fixedHex(s string) ([KeySize]byte, error) {
 	var k [KeySize]byte
 	if len(s) != hex.EncodedLen(KeySize) {

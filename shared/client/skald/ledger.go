@@ -11,15 +11,15 @@ import (
 // most as many; a receiver minds no gaps.
 const reserveBlock = 64
 
-// ledger is the state in memory, always as the store has it. Each change is
-// saved before it counts.
+// ledger is the state in memory, always equal to the stored one: each change is saved
+// before it takes effect.
 type ledger struct {
 	store Store
 
 	mu    sync.Mutex
 	state State
-	// used is the last counter that was given out for sending, per peer. It
-	// starts at what may have been used before the restart.
+	// used is the last counter that was used for sending, per peer. It starts at the last
+	// one that may have been used before the restart.
 	used map[PublicKey]uint64
 }
 
@@ -48,8 +48,8 @@ func (l *ledger) peer(key PublicKey) (Peer, bool) {
 	return Peer{}, false
 }
 
-// update changes the state and saves it. If change or the save fails, nothing
-// has changed.
+// update changes the state and saves it. If change or the save fails, the state stays the
+// same.
 func (l *ledger) update(change func(*State) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,8 +68,8 @@ func (l *ledger) updateLocked(change func(*State) error) error {
 	return nil
 }
 
-// nextSend gives out the next counter for a message to this peer. It is
-// reserved in the store when it returns, and never given out again.
+// nextSend returns the next counter for a message to this peer. The counter is reserved in
+// the store and never returned again.
 func (l *ledger) nextSend(key PublicKey) (uint64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,8 +95,8 @@ func (l *ledger) nextSend(key PublicKey) (uint64, error) {
 	return next, nil
 }
 
-// accept records the counter of a message from this peer, which has been
-// decrypted. A counter that is not above the last one is [ErrReplay].
+// accept stores the counter of a decrypted message from this peer. A counter that is not
+// above the last one is [ErrReplay].
 func (l *ledger) accept(key PublicKey, counter uint64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

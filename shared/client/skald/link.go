@@ -12,10 +12,10 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// When a connection breaks, reader and writer both notice, and only one of them
-// knows why. writeGrace is how long the reader may take to find a close frame;
-// closedGrace, longer, is how long it waits for the one who closed the
-// connection on this side to say so.
+// When a connection breaks, the reader and the writer both get an error, but only one
+// knows the reason. After a failed write the reader has writeGrace to find a close frame.
+// If the connection was closed on this side, the reader waits the longer closedGrace until
+// that side has set the reason.
 const (
 	writeGrace  = 500 * time.Millisecond
 	closedGrace = 2 * writeGrace
@@ -34,23 +34,23 @@ type link struct {
 	// fail ends the connection. The first cause counts.
 	fail context.CancelCauseFunc
 
-	// asking lets one request at a time wait for its answer.
-	asking chan struct{}
+	// requestSlot is a lock, held by the request that waits for its answer.
+	requestSlot chan struct{}
 
 	mu      sync.Mutex
 	ended   bool
 	broken  bool // a write has failed
 	pending *request
-	// sent counts messages that were written; sure says up to which of them
-	// the relay has shown that it handled them, by answering a later request.
-	sent, sure uint64
+	// sent counts the messages that were written; handledUpTo counts those that the relay
+	// has certainly handled, because it has answered a later request.
+	sent, handledUpTo uint64
 
 	tasks sync.WaitGroup
 }
 
 func newLink(ctx context.Context, m *member, w *wire, q *eventQueue) *link {
-	l := &link{m: m, w: w, q: q, run: ctx, asking: make(chan struct{}, 1)}
-	// A stop of Run must not cut the connection before it has said goodbye.
+	l := &link{m: m, w: w, q: q, run: ctx, requestSlot: make(chan struct{}, 1)}
+	// A stop of Run must not cut the connection before its close frame is sent.
 	l.ctx, l.fail = context.WithCancelCause(context.WithoutCancel(ctx))
 	return l
 }
@@ -92,7 +92,7 @@ func (l *link) end(cause error) {
 
 func (l *link) readLoop() {
 	for {
-		// Asked first: what has been read has to be handled.
+		// Before the read, because a frame that was read must be handled.
 		if err := l.q.waitRoom(l.ctx); err != nil {
 			return
 		}
@@ -124,13 +124,13 @@ func (l *link) handle(f *skaldpb.RelayFrame) error {
 	case *skaldpb.RelayFrame_PeerOffline:
 		key, err := ParsePublicKey(v.PeerOffline.GetPeer())
 		if err != nil {
-			return l.nonsense(err)
+			return l.protocolFault(err)
 		}
 		l.q.push(PeerOffline{Peer: key}, 0)
 	case *skaldpb.RelayFrame_PresenceEvent:
 		key, err := ParsePublicKey(v.PresenceEvent.GetPubkey())
 		if err != nil {
-			return l.nonsense(err)
+			return l.protocolFault(err)
 		}
 		switch v.PresenceEvent.GetStatus() {
 		case skaldpb.Status_STATUS_ONLINE:
@@ -148,7 +148,7 @@ func (l *link) handle(f *skaldpb.RelayFrame) error {
 		l.answer(replyPresenceList, f)
 	case *skaldpb.RelayFrame_Error:
 		e := &RelayError{Code: v.Error.GetCode(), Message: v.Error.GetMessage()}
-		l.blame(e)
+		l.failPending(e)
 		l.q.push(Fault{Err: e}, 0)
 	case *skaldpb.RelayFrame_ClientPaired:
 		return l.m.role.clientPaired(l, v.ClientPaired)
@@ -156,15 +156,14 @@ func (l *link) handle(f *skaldpb.RelayFrame) error {
 	return nil
 }
 
-// nonsense reports a frame that makes no sense; the connection goes on.
-func (l *link) nonsense(err error) error {
+// protocolFault reports an invalid frame; the connection goes on.
+func (l *link) protocolFault(err error) error {
 	l.q.push(Fault{Err: fmt.Errorf("%w: %w", ErrProtocol, err)}, 0)
 	return nil
 }
 
-// write writes one encoded frame. The caller holds the member's order. The
-// context of the caller plays no part: a frame that is cut off would take the
-// connection with it.
+// write writes one encoded frame. The caller holds writeSlot. write ignores the caller's
+// context, because a frame that is cut off ends the connection.
 func (l *link) write(frame []byte) error {
 	ctx, cancel := context.WithTimeout(l.ctx, l.m.cfg.WriteTimeout)
 	defer cancel()
@@ -172,14 +171,14 @@ func (l *link) write(frame []byte) error {
 	if err == nil || errors.Is(err, ErrTooLarge) {
 		return err
 	}
-	l.breaks(err)
+	l.writeFailed(err)
 	return fmt.Errorf("%w: %w", ErrNotConnected, err)
 }
 
-// breaks is told of writes that have failed. From the first on nobody gets this link
-// any more: who waits for a connection waits for the next. The connection itself
-// has a moment left, since a close frame tells whether to come back.
-func (l *link) breaks(err error) {
+// writeFailed handles a failed write. From the first one on, senders wait for the next
+// link. The connection stays open for writeGrace, because a close frame of the relay tells
+// whether to reconnect.
+func (l *link) writeFailed(err error) {
 	l.mu.Lock()
 	first := !l.broken
 	l.broken = true
@@ -194,7 +193,7 @@ func (l *link) breaks(err error) {
 	})
 }
 
-// writeMessage writes a Message frame. The caller holds the member's order.
+// writeMessage writes a Message frame. The caller holds writeSlot.
 func (l *link) writeMessage(to PublicKey, s Sealed, live bool) error {
 	frame, err := EncodeMessage(to, s, live)
 	if err != nil {
@@ -206,14 +205,14 @@ func (l *link) writeMessage(to PublicKey, s Sealed, live bool) error {
 	return l.write(frame)
 }
 
-// keepAlive notices a relay that is gone without a word. A relay pings every
-// 30 s; API Gateway never does, but answers pings.
+// keepAlive ends a connection whose relay has vanished. A relay pings every 30 s; API
+// Gateway never does, but answers pings.
 func (l *link) keepAlive() {
 	for {
 		rest := l.m.cfg.KeepAlive - l.w.idle()
 		stalls, stalled := l.q.stalled()
 		if rest <= 0 && stalled {
-			// Nothing is read because the user is busy: silence says nothing.
+			// The reader waits for OnEvent, so silence does not mean that the relay is gone.
 			rest = l.m.cfg.KeepAlive
 		}
 		if rest > 0 {

@@ -11,39 +11,38 @@ import (
 )
 
 // errReconnect is why a connection ends after Reconnect.
-var errReconnect = errors.New("told to connect anew")
+var errReconnect = errors.New("reconnect was requested")
 
-// memberRole is what tells an Agent from a Client.
+// memberRole is the part in which Agent and Client differ.
 type memberRole interface {
 	relayURL() string
 	namespace() NamespaceID
 	auth() AuthFunc
-	// opened runs when the relay has admitted us, before anybody else can
-	// send and before anything is read.
+	// opened runs when the relay has admitted us, before any other frame is sent or read.
 	opened(l *link) error
 	// closed runs when a link that was opened has ended.
 	closed()
 	// clientPaired runs on the read loop. An error ends the connection.
 	clientPaired(l *link, f *skaldpb.ClientPaired) error
-	// verdict returns the error with which to give up, or nil to try again.
+	// verdict returns the error of Run, or nil to retry.
 	verdict(err error) error
 }
 
-// member is what Agent and Client share: the connection that comes back, the
-// sessions, and what is sent and received.
+// member is the common part of Agent and Client: connecting and reconnecting, sessions,
+// sending and receiving.
 type member struct {
 	cfg    Config
 	id     *Identity
 	own    Role
 	role   memberRole
 	ledger *ledger
-	chance *chance
+	rand   *lockedRand
 
-	// order holds one while a frame is counted, sealed and written, so that
-	// counters reach the relay in order. It outlives connections.
-	order chan struct{}
-	// kick holds one if the next wait between attempts is to be skipped.
-	kick chan struct{}
+	// writeSlot is a lock, held while a frame gets its counter, is sealed and written, so
+	// that counters reach the relay in order. It outlives connections.
+	writeSlot chan struct{}
+	// retryNow holds one if the next wait between attempts must be skipped.
+	retryNow chan struct{}
 	// tasks are goroutines that outlive a link, but not Run.
 	tasks sync.WaitGroup
 
@@ -65,13 +64,13 @@ func newMember(cfg Config, own Role) (*member, error) {
 		return nil, err
 	}
 	m := &member{
-		cfg:      cfg,
-		own:      own,
-		chance:   &chance{r: cfg.Rand},
-		order:    make(chan struct{}, 1),
-		kick:     make(chan struct{}, 1),
-		changed:  make(chan struct{}),
-		sessions: make(map[PublicKey]*Session),
+		cfg:       cfg,
+		own:       own,
+		rand:      &lockedRand{r: cfg.Rand},
+		writeSlot: make(chan struct{}, 1),
+		retryNow:  make(chan struct{}, 1),
+		changed:   make(chan struct{}),
+		sessions:  make(map[PublicKey]*Session),
 	}
 	state, err := cfg.Store.Load()
 	if errors.Is(err, ErrNoState) {
@@ -91,7 +90,7 @@ func newMember(cfg Config, own Role) (*member, error) {
 }
 
 func (m *member) newState() (State, error) {
-	id, err := GenerateIdentity(m.chance)
+	id, err := GenerateIdentity(m.rand)
 	if err != nil {
 		return State{}, err
 	}
@@ -99,7 +98,7 @@ func (m *member) newState() (State, error) {
 	return s, m.cfg.Store.Save(s)
 }
 
-// acquire claims what only one of Run and Pair may use.
+// acquire excludes a second Run or Pair.
 func (m *member) acquire() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -116,7 +115,7 @@ func (m *member) release() {
 	m.running = false
 }
 
-// run connects again and again until ctx ends (nil) or it is hopeless.
+// run connects and reconnects until ctx ends (nil) or a retry cannot help.
 func (m *member) run(ctx context.Context) error {
 	if err := m.acquire(); err != nil {
 		return err
@@ -125,7 +124,7 @@ func (m *member) run(ctx context.Context) error {
 	m.began = time.Now()
 	q := newEventQueue(m.cfg.QueueSize)
 	var dispatcher sync.WaitGroup
-	dispatcher.Go(func() { q.handOut(func(e Event) { m.cfg.OnEvent(ctx, e) }) })
+	dispatcher.Go(func() { q.dispatch(func(e Event) { m.cfg.OnEvent(ctx, e) }) })
 	m.setQueue(q)
 	err := m.keepConnected(ctx, q)
 	m.tasks.Wait()
@@ -141,7 +140,7 @@ func (m *member) setQueue(q *eventQueue) {
 	m.queue = q
 }
 
-// flush waits until what has come so far has been handed out.
+// flush waits until all events so far have been delivered.
 func (m *member) flush(ctx context.Context) error {
 	b := make(barrier)
 	m.mu.Lock()
@@ -176,7 +175,7 @@ func (m *member) keepConnected(ctx context.Context, q *eventQueue) error {
 			failures = 0
 		}
 		failures++
-		delay := m.cfg.Backoff.Delay(failures, m.chance.fraction())
+		delay := m.cfg.Backoff.Delay(failures, m.rand.fraction())
 		q.push(Disconnected{Err: err, WasConnected: connected, RetryIn: delay}, 0)
 		if m.pause(ctx, delay) {
 			failures = 0
@@ -184,20 +183,20 @@ func (m *member) keepConnected(ctx context.Context, q *eventQueue) error {
 	}
 }
 
-// pause waits between two attempts. It reports whether it was cut short.
+// pause waits between two attempts. It reports true if retryNow ended the wait.
 func (m *member) pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
-	case <-m.kick:
+	case <-m.retryNow:
 		return true
 	}
 	return false
 }
 
-// connect opens one connection and serves it to its end.
+// connect opens one connection and serves it until its end.
 func (m *member) connect(ctx context.Context, q *eventQueue) (connected bool, lasted time.Duration, err error) {
 	w, ns, _, err := m.dial(ctx, m.role.relayURL(), m.role.auth())
 	if err != nil {
@@ -225,7 +224,7 @@ func (m *member) connect(ctx context.Context, q *eventQueue) (connected bool, la
 	return true, time.Since(since), err
 }
 
-// dial opens a connection and has it admitted. answered is as in handshake.
+// dial opens a connection and authenticates. answered is as in handshake.
 func (m *member) dial(ctx context.Context, relayURL string, auth AuthFunc) (w *wire, ns NamespaceID, answered bool, err error) {
 	dialCtx, cancel := context.WithTimeout(ctx, m.cfg.DialTimeout)
 	defer cancel()
@@ -249,12 +248,12 @@ func (m *member) setLink(l *link) {
 	m.changed = make(chan struct{})
 }
 
-// dropLink takes a link away that is about to end.
+// dropLink removes a link that is about to end.
 func (m *member) dropLink(l *link) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.link == l {
-		m.link = nil // which wakes nobody: all that is waited for is the next
+		m.link = nil // without a notification, as callers only wait for the next link
 	}
 }
 
@@ -281,7 +280,7 @@ func (m *member) waitConnected(ctx context.Context) error {
 
 func (m *member) reconnect() {
 	select {
-	case m.kick <- struct{}{}:
+	case m.retryNow <- struct{}{}:
 	default:
 	}
 	if l, _ := m.current(); l != nil {

@@ -9,26 +9,25 @@ import (
 	"blindpost/shared/dialect/skald/skaldpb"
 )
 
-// inOrder runs f while nobody else counts or writes.
+// inOrder runs f while it holds writeSlot.
 func (m *member) inOrder(ctx context.Context, f func() error) error {
 	select {
-	case m.order <- struct{}{}:
+	case m.writeSlot <- struct{}{}:
 	case <-ctx.Done():
 		return fmt.Errorf("failed to wait for an earlier frame: %w", context.Cause(ctx))
 	}
-	defer func() { <-m.order }()
+	defer func() { <-m.writeSlot }()
 	return f()
 }
 
-// newPayload makes a payload with our randomness.
 func (m *member) newPayload(kind Kind, body any) (Payload, error) {
-	return NewPayload(m.chance, time.Now(), kind, body)
+	return NewPayload(m.rand, time.Now(), kind, body)
 }
 
 // send seals a payload for an authorised peer and writes it.
 func (m *member) send(ctx context.Context, to PublicKey, p Payload, live bool) error {
 	if p.ID == "" {
-		id, err := NewUUID(m.chance)
+		id, err := NewUUID(m.rand)
 		if err != nil {
 			return err
 		}
@@ -69,7 +68,7 @@ func (m *member) send(ctx context.Context, to PublicKey, p Payload, live bool) e
 	})
 }
 
-// sendSealed writes what somebody else has sealed.
+// sendSealed writes a message that the caller has sealed.
 func (m *member) sendSealed(ctx context.Context, to PublicKey, s Sealed, live bool) error {
 	if err := checkSize(len(s.Ciphertext), live); err != nil {
 		return err
@@ -113,13 +112,12 @@ func (m *member) session(key PublicKey) (*Session, error) {
 	return s, nil
 }
 
-// receive opens a message and hands it out. It returns an error only if the
-// counter cannot be stored: then the connection has to end, so that the relay
-// keeps the message.
+// receive opens a message and delivers it. It returns an error only if the counter cannot
+// be stored: then the connection must end, so that the relay keeps the message.
 func (m *member) receive(l *link, msg *skaldpb.Message) error {
 	from, err := ParsePublicKey(msg.GetPeer())
 	if err != nil {
-		return l.nonsense(err)
+		return l.protocolFault(err)
 	}
 	drop := func(err error) error {
 		l.q.push(Dropped{From: from, Err: err}, 0)
@@ -142,7 +140,7 @@ func (m *member) receive(l *link, msg *skaldpb.Message) error {
 	if errors.Is(err, ErrOpen) {
 		return drop(err)
 	}
-	// The peer has sealed it, so its counter counts, whatever is inside.
+	// The peer has sealed it, so its counter is used, even if its content is invalid.
 	switch counted := m.ledger.accept(from, counter); {
 	case errors.Is(counted, ErrReplay):
 		return drop(counted)
@@ -165,7 +163,7 @@ func (m *member) receive(l *link, msg *skaldpb.Message) error {
 	return nil
 }
 
-// presence asks who is connected.
+// presence asks which members are connected.
 func (m *member) presence(ctx context.Context) ([]PublicKey, error) {
 	l, _ := m.current()
 	if l == nil {

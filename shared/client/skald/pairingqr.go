@@ -8,16 +8,14 @@ import (
 	"net/url"
 )
 
-// maxQR bounds what is read as a pairing code, in bytes; the largest QR symbol
-// holds less.
+// maxQR is the largest pairing code in bytes; the largest QR symbol holds less.
 const maxQR = 4096
 
 const qrVersion = 1
 
-// PairingQR is what a phone scans.
+// PairingQR is the code that a phone scans.
 type PairingQR struct {
-	// RelayURL is the relay's WebSocket endpoint (wss, or ws for a relay on
-	// the desk).
+	// RelayURL is the relay's WebSocket endpoint (wss, or ws for a local relay).
 	RelayURL      string
 	Namespace     NamespaceID
 	AgentKey      PublicKey
@@ -25,7 +23,7 @@ type PairingQR struct {
 	Token         PairingToken
 }
 
-// qrDocument fixes names and order of the members.
+// qrDocument is the JSON document; the order of the fields is that of the members.
 type qrDocument struct {
 	V             int    `json:"v"`
 	RelayURL      string `json:"relay_url"`
@@ -58,10 +56,9 @@ func (q PairingQR) Marshal() ([]byte, error) {
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
-// ParsePairingQR reads a scanned document. Every member has to be there once
-// and be of the right form, and the namespace has to belong to the agent's key.
-// Unknown members are ignored, and hexadecimal digits may be upper case: that
-// is how the protocol's documents want readers to be.
+// ParsePairingQR reads a scanned document. Every member must be present once and valid, and
+// the namespace must belong to the agent's key. As the protocol requires, it ignores
+// unknown members and accepts upper-case hexadecimal digits.
 func ParsePairingQR(doc []byte) (PairingQR, error) {
 	if len(doc) == 0 || len(doc) > maxQR {
 		return PairingQR{}, fmt.Errorf("failed to read pairing code: %d bytes", len(doc))
@@ -128,7 +125,7 @@ func (q PairingQR) String() string {
 	return fmt.Sprintf("pairing code of agent %v", q.AgentKey)
 }
 
-// checkRelayURL does not show the URL where it might hold a password.
+// checkRelayURL does not quote the URL in errors, as it may hold a password.
 func checkRelayURL(s string) error {
 	u, err := url.Parse(s)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// Kind says what a payload is about.
+// Kind is the kind of a payload.
 type Kind string
 
 // Kinds from agent to client.
@@ -32,11 +32,11 @@ const (
 	KindLogout                Kind = "logout"
 )
 
-// KindAck goes both ways.
+// KindAck is sent by both sides.
 const KindAck Kind = "ack"
 
-// SentBy reports whether the protocol has this side send this kind. Nothing
-// here enforces it: a receiver ignores kinds that it does not expect.
+// SentBy reports whether this side sends this kind in the protocol. This package does not
+// enforce it: a receiver ignores kinds that it does not expect.
 func (k Kind) SentBy(r Role) bool {
 	switch k {
 	case KindInboxUpdate, KindNotification:
@@ -62,8 +62,8 @@ var uuidV4 = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-4[0-9a-fA-F]{3}-
 // members of its own.
 type Payload struct {
 	Kind Kind
-	// ID is a UUID v4. It names the payload in acknowledgements and tells
-	// repetitions apart from news.
+	// ID is a UUID v4. Acknowledgements refer to it, and a receiver recognises a repetition
+	// by it.
 	ID string
 	// TS is when the sender made it, in Unix milliseconds.
 	TS int64
@@ -131,8 +131,8 @@ func (p Payload) Decode(v any) error {
 // Time returns TS as a time.
 func (p Payload) Time() time.Time { return time.UnixMilli(p.TS) }
 
-// Fresh reports whether the payload was made within [Freshness] of now.
-// Receivers should ignore what is not: it may have been held back.
+// Fresh reports whether the payload was made within [Freshness] of now. Receivers should
+// ignore other payloads, which may have been held back.
 func (p Payload) Fresh(now time.Time) bool { return now.Sub(p.Time()).Abs() <= Freshness }
 
 // String shows kind and id and hides the content.
@@ -141,11 +141,11 @@ func (p Payload) String() string { return fmt.Sprintf("%s %s", p.Kind, p.ID) }
 // Format implements fmt.Formatter, so that no verb shows the content.
 func (p Payload) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, p.String()) }
 
-// MarshalText shows what String shows, so that a JSON log of something that
-// holds a payload does not show its content. The document comes from Marshal.
+// MarshalText returns String, so that a JSON log does not show the content of a payload.
+// Marshal returns the document.
 func (p Payload) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// LogValue shows what String shows.
+// LogValue returns String.
 func (p Payload) LogValue() slog.Value { return slog.StringValue(p.String()) }
 
 // Marshal returns the JSON document: v, kind, id, ts, then the members of Body
@@ -173,9 +173,9 @@ func (p Payload) Marshal() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// ParsePayload reads a JSON document. Unknown kinds and unknown members pass;
-// repeated members, another version, an id that is no UUID v4, and anything
-// after the document do not. Errors are [ErrPayload] and show no content.
+// ParsePayload reads a JSON document. It accepts unknown kinds and members. It refuses
+// repeated members, another version, an id that is no UUID v4, and bytes after the
+// document. Errors are [ErrPayload] and quote no content.
 func ParsePayload(doc []byte) (Payload, error) {
 	if !utf8.Valid(doc) {
 		return Payload{}, fmt.Errorf("%w: not UTF-8", ErrPayload)
@@ -240,9 +240,9 @@ func reserved(name string) bool {
 	return name == "v" || name == "kind" || name == "id" || name == "ts"
 }
 
-// eachMember calls f for each member of a JSON object, in order. It refuses
-// what is not one object, and members that come twice: readers disagree about
-// which of them counts. Empty input is an object without members.
+// eachMember calls f for each member of a JSON object, in order. It refuses other documents,
+// and repeated members, because readers disagree about which of them counts. Empty input is
+// an object without members.
 func eachMember(doc []byte, f func(name string, value json.RawMessage) error) error {
 	if len(doc) == 0 {
 		return nil

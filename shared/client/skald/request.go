@@ -8,7 +8,7 @@ import (
 	"blindpost/shared/dialect/skald/skaldpb"
 )
 
-// reply names the frame that answers a request.
+// reply is the kind of frame that answers a request.
 type reply int
 
 const (
@@ -31,8 +31,8 @@ type answer struct {
 	err   error
 }
 
-// ask writes a frame and waits for the frame that answers it. If ctx ends
-// first, the request goes on without its caller.
+// ask writes a request and waits for its answer. If ctx ends first, the request continues
+// without its caller.
 func (l *link) ask(ctx context.Context, f *skaldpb.RelayFrame, want reply) (*skaldpb.RelayFrame, error) {
 	answered, err := l.start(ctx, f, want)
 	if err != nil {
@@ -46,24 +46,24 @@ func (l *link) ask(ctx context.Context, f *skaldpb.RelayFrame, want reply) (*ska
 	}
 }
 
-// start writes a frame once earlier requests are answered. The channel yields
-// one answer, also when the link ends.
+// start writes a request after earlier ones are answered. The channel gets one answer, even
+// if the link ends.
 func (l *link) start(ctx context.Context, f *skaldpb.RelayFrame, want reply) (<-chan answer, error) {
 	frame, err := encodeFrame(f)
 	if err != nil {
 		return nil, err
 	}
 	select {
-	case l.asking <- struct{}{}:
+	case l.requestSlot <- struct{}{}:
 	case <-ctx.Done():
 		return nil, fmt.Errorf("failed to wait for an earlier request: %w", context.Cause(ctx))
 	case <-l.ctx.Done():
 		return nil, l.gone()
 	}
-	l.q.expect(1)
+	l.q.addRequests(1)
 	release := func() {
-		l.q.expect(-1)
-		<-l.asking
+		l.q.addRequests(-1)
+		<-l.requestSlot
 	}
 	r := &request{want: want, answered: make(chan answer, 1)}
 	err = l.m.inOrder(ctx, func() error {
@@ -123,8 +123,7 @@ func (l *link) forget(r *request) {
 	}
 }
 
-// answer gives a frame to the request that waits for it. One that nobody waits
-// for is ignored.
+// answer gives a frame to the request that waits for it, and ignores it if there is none.
 func (l *link) answer(kind reply, f *skaldpb.RelayFrame) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,20 +132,20 @@ func (l *link) answer(kind reply, f *skaldpb.RelayFrame) {
 	}
 }
 
-// blame gives an error of the relay to the request that waits, if it can be for
-// nothing else. Errors name no frame; but a relay handles frames in order, so
-// an error is for the request or for a message written before it. If there are
-// such messages, the request waits on: for its answer, or for its timeout.
-func (l *link) blame(e *RelayError) {
+// failPending ends the waiting request with an error of the relay, if the error cannot
+// belong to another frame. Errors do not identify their frame, but a relay handles frames
+// in order, so an error belongs to the request or to a message written before it. If there
+// are such messages, the request keeps waiting for its answer or timeout.
+func (l *link) failPending(e *RelayError) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if r := l.pending; r != nil && r.sentBefore == l.sure {
+	if r := l.pending; r != nil && r.sentBefore == l.handledUpTo {
 		l.settleLocked(r, answer{err: e})
 	}
 }
 
 func (l *link) settleLocked(r *request, a answer) {
 	l.pending = nil
-	l.sure = r.sentBefore
+	l.handledUpTo = r.sentBefore
 	r.answered <- a
 }

@@ -8,8 +8,7 @@ import (
 	"fmt"
 )
 
-// Direction is the first four bytes of a nonce. It keeps the two counters of
-// one key apart.
+// Direction is the first four bytes of a nonce. It separates the two counters of one key.
 type Direction uint32
 
 // The two directions.
@@ -18,14 +17,14 @@ const (
 	ClientToAgent Direction = 2
 )
 
-// Sealed is an encrypted message as it travels.
+// Sealed is an encrypted message.
 type Sealed struct {
 	Nonce      [NonceSize]byte
 	Ciphertext []byte
 }
 
 // Session is the encrypted channel of one agent-client pair, seen from one
-// side. It keeps no counters: the caller may never seal twice with one counter.
+// side. It keeps no counters: the caller must never seal twice with one counter.
 // It is immutable and safe for concurrent use.
 type Session struct {
 	aead          cipher.AEAD
@@ -34,7 +33,7 @@ type Session struct {
 	sendAAD, receiveAAD [3 * KeySize]byte
 }
 
-// NewSession agrees with a peer. role is the side on which id stands.
+// NewSession derives the session with a peer. role is the side of id.
 func NewSession(id *Identity, role Role, peer PublicKey, peerExchange ExchangeKey) (*Session, error) {
 	secret, err := id.sharedSecret(peerExchange)
 	if err != nil {
@@ -87,10 +86,9 @@ func (s *Session) sealFramed(counter uint64, framed []byte) (Sealed, error) {
 	}, nil
 }
 
-// Open decrypts and unframes what the peer has sealed. The counter is
-// authentic, but whether it was seen before is for the caller to check. Errors
-// are [ErrOpen] for what the peer cannot have sealed for us and [ErrFraming]
-// for what it has, but wrongly; the counter is valid in the latter case, too.
+// Open decrypts and unframes a message. The counter is authentic, but the caller must check
+// whether it was seen before. [ErrOpen] says that the peer did not seal the message for us;
+// [ErrFraming] that the peer sealed invalid content, and then the counter is valid too.
 func (s *Session) Open(nonce, ciphertext []byte) (counter uint64, plaintext []byte, err error) {
 	direction, counter, err := ParseNonce(nonce)
 	if err != nil {
@@ -101,14 +99,14 @@ func (s *Session) Open(nonce, ciphertext []byte) (counter uint64, plaintext []by
 	}
 	framed, err := s.aead.Open(nil, nonce, ciphertext, s.receiveAAD[:])
 	if err != nil {
-		// The cause is always the same and says nothing.
+		// The cause is always the same error and adds nothing.
 		return 0, nil, ErrOpen
 	}
 	plaintext, err = Unframe(framed)
 	return counter, plaintext, err
 }
 
-// Nonce puts a nonce together.
+// Nonce makes a nonce.
 func Nonce(d Direction, counter uint64) [NonceSize]byte {
 	var n [NonceSize]byte
 	binary.BigEndian.PutUint32(n[:4], uint32(d))
@@ -116,7 +114,7 @@ func Nonce(d Direction, counter uint64) [NonceSize]byte {
 	return n
 }
 
-// ParseNonce takes a nonce apart. It refuses unknown directions and counter 0.
+// ParseNonce returns the parts of a nonce. It refuses unknown directions and counter 0.
 func ParseNonce(nonce []byte) (Direction, uint64, error) {
 	if len(nonce) != NonceSize {
 		return 0, 0, fmt.Errorf("nonce of %d bytes", len(nonce))
@@ -132,7 +130,7 @@ func ParseNonce(nonce []byte) (Direction, uint64, error) {
 	return d, counter, nil
 }
 
-// AAD is the additional data of a message: who sends it to whom, and where.
+// AAD is the additional data of a message: namespace, sender, recipient.
 func AAD(ns NamespaceID, from, to PublicKey) [3 * KeySize]byte {
 	var aad [3 * KeySize]byte
 	copy(aad[:], ns[:])

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Status says what an agent has decided about a client. For a client, its agent
-// is always authorised.
+// Status is the agent's decision about a client. For a client, its agent is always
+// authorised.
 type Status string
 
 // The states of a peer.
@@ -18,9 +18,9 @@ const (
 	StatusPending Status = "pending"
 	// StatusAuthorized may exchange messages.
 	StatusAuthorized Status = "authorized"
-	// StatusDenied was turned down at pairing.
+	// StatusDenied was rejected at pairing.
 	StatusDenied Status = "denied"
-	// StatusRevoked was authorised once.
+	// StatusRevoked was authorised before.
 	StatusRevoked Status = "revoked"
 )
 
@@ -36,16 +36,15 @@ func (s Status) valid() bool {
 type Peer struct {
 	Key      PublicKey
 	Exchange ExchangeKey
-	// Platform is what the client told the relay; unspecified for an agent.
+	// Platform is the push platform of a client; unspecified for an agent.
 	Platform Platform
 	Status   Status
 	// PairedAt is when the peer was first seen, to the millisecond.
 	PairedAt time.Time
 }
 
-// PeerState is a peer with its counters. A peer that was turned down or revoked
-// stays: its session key would be the same if it came back, so its counters
-// have to go on.
+// PeerState is a peer with its counters. A denied or revoked peer is kept: if it comes
+// back, its session key is the same, so its counters must continue.
 type PeerState struct {
 	Peer
 	// SendReserved is the highest counter that may have been used for sending.
@@ -58,14 +57,14 @@ type PeerState struct {
 // only the relay and the QR code need it.
 type Window struct {
 	Expires time.Time
-	// Missed says that the agent was away while the window was open: the relay
-	// may report later who came through.
+	// Missed says that the agent was away while the window was open: the relay may report
+	// the client later.
 	Missed bool
-	// UsedBy is the client that came through; zero until then.
+	// UsedBy is the client that has used the window; zero until then.
 	UsedBy PublicKey
 }
 
-// Home is what a client knows about its agent.
+// Home is the agent of a client and its relay.
 type Home struct {
 	RelayURL string
 	Agent    PublicKey
@@ -73,7 +72,7 @@ type Home struct {
 	Authorized bool
 }
 
-// State is all that has to survive a restart.
+// State is the state that must survive a restart.
 type State struct {
 	Role  Role
 	Seed  Seed
@@ -84,7 +83,7 @@ type State struct {
 	Home *Home
 }
 
-// LogValue hides the seed, which a JSON log would otherwise reach.
+// LogValue hides the seed, which a JSON log would otherwise show.
 func (s State) LogValue() slog.Value {
 	return slog.StringValue(fmt.Sprintf("%v state with %d peers", s.Role, len(s.Peers)))
 }
@@ -117,9 +116,8 @@ func (s *State) peer(key PublicKey) *PeerState {
 type Store interface {
 	// Load returns what was saved last, or [ErrNoState].
 	Load() (State, error)
-	// Save replaces the state, entirely or not at all. When it returns nil,
-	// the new state survives a crash. When it returns an error, Load may
-	// answer either.
+	// Save replaces the state, entirely or not at all. When it returns nil, the new state
+	// survives a crash. After an error Load may return the old or the new state.
 	Save(State) error
 }
 

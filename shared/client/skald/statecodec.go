@@ -79,8 +79,8 @@ func encodeState(s State) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// decodeState reads file content. Unknown members are refused: they come from a
-// newer version, whose next Save from here would lose them.
+// decodeState reads file content. It refuses unknown members, because they come from a
+// newer version and the next Save would lose them.
 func decodeState(b []byte) (State, error) {
 	var d stateDocument
 	dec := json.NewDecoder(bytes.NewReader(b))

@@ -20,8 +20,8 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// readLimit is the largest message taken from a relay, in bytes: a live frame
-// as base64, with room.
+// readLimit is the largest message from a relay in bytes: a live frame as base64, with some
+// margin.
 const readLimit = 1 << 20
 
 // Limits of API Gateway, the front that carries base64 text, in bytes. Its
@@ -31,7 +31,7 @@ const (
 	textMessageMax = 128 << 10
 )
 
-// closeWait bounds how long a graceful close waits for the relay's part of it.
+// closeWait bounds how long a close waits for the relay's close frame.
 const closeWait = 2 * time.Second
 
 // errBadFrame marks a message that is no frame. The connection can go on.
@@ -40,7 +40,7 @@ var errBadFrame = fmt.Errorf("%w: message is no frame", ErrProtocol)
 // DialOptions say how to reach a relay. The zero value dials TCP, checks
 // certificates against the system's and honours the proxy variables.
 type DialOptions struct {
-	// HTTPClient replaces everything below but Header.
+	// HTTPClient replaces TLSConfig and DialContext.
 	HTTPClient *http.Client
 	TLSConfig  *tls.Config
 	// DialContext makes the transport connection, for instance one end of a
@@ -64,8 +64,7 @@ func (o DialOptions) client() *http.Client {
 	t := &http.Transport{
 		TLSClientConfig: o.TLSConfig,
 		DialContext:     o.DialContext,
-		// An upgraded connection is never reused; one that was refused would
-		// only idle.
+		// An upgraded connection is never reused; a refused one would stay idle.
 		DisableKeepAlives: true,
 	}
 	if o.DialContext == nil {
@@ -89,16 +88,16 @@ func endpoint(relayURL string) (string, error) {
 	return u.String(), nil
 }
 
-// wire is one WebSocket connection that carries frames. Frames are binary
-// messages, unless the relay speaks base64 in text messages: API Gateway can do
-// nothing else. The relay speaks first, so its first message decides.
+// wire is one WebSocket connection that carries frames. Frames are binary messages, unless
+// the relay sends base64 in text messages, as API Gateway must. The relay sends the first
+// message, which decides.
 type wire struct {
 	ws *websocket.Conn
-	// transport is below ws, where the HTTP client let us see it.
+	// transport is the connection below ws, nil if the HTTP client hides it.
 	transport net.Conn
 
 	// Owned by the one reader.
-	heard bool
+	modeKnown bool
 
 	text     atomic.Bool
 	lastRead atomic.Int64 // Unix nanoseconds of the last message, ping or pong
@@ -138,11 +137,11 @@ func dialWire(ctx context.Context, relayURL string, o DialOptions) (*wire, error
 
 func (w *wire) touch() { w.lastRead.Store(time.Now().UnixNano()) }
 
-// idle returns for how long nothing has come from the relay.
+// idle returns how long the relay has been silent.
 func (w *wire) idle() time.Duration { return time.Since(time.Unix(0, w.lastRead.Load())) }
 
-// Receive returns the next frame; pings are answered meanwhile. One goroutine
-// reads. An end of ctx ends the connection. errBadFrame does not.
+// Receive returns the next frame, and answers pings meanwhile. Only one goroutine may read.
+// The end of ctx ends the connection, errBadFrame does not.
 func (w *wire) Receive(ctx context.Context) (*skaldpb.RelayFrame, error) {
 	kind, data, err := w.ws.Read(ctx)
 	if err != nil {
@@ -150,8 +149,8 @@ func (w *wire) Receive(ctx context.Context) (*skaldpb.RelayFrame, error) {
 	}
 	w.touch()
 	text := kind == websocket.MessageText
-	if !w.heard {
-		w.heard = true
+	if !w.modeKnown {
+		w.modeKnown = true
 		w.text.Store(text)
 	}
 	if text != w.text.Load() {
@@ -170,7 +169,7 @@ func (w *wire) Receive(ctx context.Context) (*skaldpb.RelayFrame, error) {
 	return f, nil
 }
 
-// readError makes a close frame of the relay a *CloseError.
+// readError returns a *CloseError for a close frame of the relay.
 func readError(err error) error {
 	var closed websocket.CloseError
 	if errors.As(err, &closed) {
@@ -188,8 +187,8 @@ func (w *wire) Send(ctx context.Context, f *skaldpb.RelayFrame) error {
 	return w.write(ctx, b)
 }
 
-// write sends one encoded frame. An end of ctx while it is being written ends
-// the connection: half a message cannot be taken back.
+// write sends one encoded frame. If ctx ends during the write, the connection ends, because
+// half a message cannot be undone.
 func (w *wire) write(ctx context.Context, frame []byte) error {
 	var err error
 	if w.text.Load() {
@@ -235,11 +234,11 @@ func (w *wire) writeRawText(ctx context.Context, s string) error {
 	return nil
 }
 
-// ping waits for the pong. Somebody has to read meanwhile.
+// ping waits for the pong, which only a concurrent Receive can read.
 func (w *wire) ping(ctx context.Context) error { return w.ws.Ping(ctx) }
 
-// close says goodbye and waits a moment for the answer. Somebody may read
-// meanwhile.
+// close sends a close frame and waits up to closeWait for the answer. It may run beside
+// Receive.
 func (w *wire) close(code gateway.CloseCode, reason string) {
 	done := make(chan struct{})
 	go func() {
@@ -256,8 +255,7 @@ func (w *wire) close(code gateway.CloseCode, reason string) {
 
 // abort ends the connection at once.
 func (w *wire) abort() {
-	// CloseNow waits for a Close that is under way. Without its transport that
-	// Close has nothing more to wait for.
+	// CloseNow waits for a Close that is under way, which ends when its transport is closed.
 	if w.transport != nil {
 		_ = w.transport.Close()
 	}

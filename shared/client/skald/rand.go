@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// chance makes one source of randomness safe for concurrent use.
-type chance struct {
+// lockedRand makes a source of randomness safe for concurrent use.
+type lockedRand struct {
 	mu sync.Mutex
 	r  io.Reader
 }
 
-var _ io.Reader = (*chance)(nil)
+var _ io.Reader = (*lockedRand)(nil)
 
-func (c *chance) Read(p []byte) (int, error) {
+func (c *lockedRand) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return io.ReadFull(c.r, p)
@@ -22,7 +22,7 @@ func (c *chance) Read(p []byte) (int, error) {
 
 // fraction returns a number from [0, 1); 0 if the source fails, which only
 // costs jitter.
-func (c *chance) fraction() float64 {
+func (c *lockedRand) fraction() float64 {
 	var b [8]byte
 	if _, err := c.Read(b[:]); err != nil {
 		return 0
