@@ -80,7 +80,7 @@ module: ## gives the module another path, in go.mod and everywhere it is named: 
 test-module: build ## does that in a copy, and uses a client from another module, against the binary
 	./.ci/module-test
 
-deploy: ## to AWS; settings in ARGS='-c blindpost:edge=true', see infra/README.md
+deploy: ## to AWS; settings in ARGS='-c blindpost:edge=true', see docs/settings.md
 	npx aws-cdk@2 deploy $(ARGS)
 
 FUZZTIME ?= 10s
@@ -116,7 +116,11 @@ lint: ## golangci-lint, installed into .tools
 	@test -x .tools/golangci-lint || GOBIN=$(CURDIR)/.tools $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 	.tools/golangci-lint run ./...
 
-generate: ## the protobuf code; needs protoc
+.PHONY: settings
+settings: ## docs/settings.md, from the declarations
+	$(GO) test ./shared/settings -run '^TestPage$$' -count=1 -args -write
+
+generate: settings ## what is written by programs: docs/settings.md and the protobuf code; needs protoc
 	@test -x .tools/protoc-gen-go || GOBIN=$(CURDIR)/.tools $(GO) install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
 	PATH="$(CURDIR)/.tools:$$PATH" $(GO) generate ./shared/...
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"blindpost/shared/dialect/agentknock/attest"
+	declared "blindpost/shared/settings"
 )
 
 // The roots of attestations are some kilobytes, more than a function's environment
@@ -20,36 +21,31 @@ const (
 	taskRoot  = "/var/task" // where Lambda unpacks a function
 )
 
-func readAttestation(s *settings, value string) (err error) {
-	if s.attestation, err = attest.ParseDemand(value); err != nil {
-		return errors.New("is none of off, check, require")
+// readAttestation reads the demand, and the roots from the file that is named on this machine.
+func (s *settings) readAttestation() (err error) {
+	if s.attestation, err = attest.ParseDemand(declared.KnockAttestation.Of(s.values)); err != nil {
+		return s.values.Wrong(declared.KnockAttestation, "%w", err)
 	}
-	return nil
-}
-
-func readAttestationRoots(s *settings, value string) error {
-	b, err := os.ReadFile(value)
+	name := declared.KnockRoots.Of(s.values)
+	if name == "" {
+		return nil
+	}
+	s.attestationRoots, err = os.ReadFile(name)
 	if err == nil {
-		_, err = attest.ParseRoots(b)
+		_, err = attest.ParseRoots(s.attestationRoots)
 	}
 	if err != nil {
-		return fmt.Errorf("is no file with roots: %w", err)
+		return s.values.Wrong(declared.KnockRoots, "it is no file with roots: %w", err)
 	}
-	s.attestationRoots = b
 	return nil
 }
 
-// attestationEnvironment is what functions/connect is told, nothing if there is nothing
-// to demand.
-func (s *settings) attestationEnvironment() map[string]string {
-	env := map[string]string{}
-	if s.attestation != attest.Off {
-		env["BLINDPOST_AGENTKNOCK_ATTESTATION"] = s.attestation.String()
+// attestationFile is what functions/connect is told, "" without roots.
+func (s *settings) attestationFile() string {
+	if s.attestationRoots == nil {
+		return ""
 	}
-	if s.attestationRoots != nil {
-		env["BLINDPOST_AGENTKNOCK_ATTESTATION_ROOTS"] = taskRoot + "/" + rootsName
-	}
-	return env
+	return taskRoot + "/" + rootsName
 }
 
 // checkAttestation leaves the rest to the functions, see checkFunctions.

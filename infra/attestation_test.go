@@ -38,7 +38,7 @@ func TestAttestationRootsAreBundled(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	told := s.environment("connect", samples)["BLINDPOST_AGENTKNOCK_ATTESTATION_ROOTS"]
+	told := s.told("connect", samples)["agentknock-attestation-roots"]
 	if path.Dir(told) != "/var/task" {
 		t.Errorf("the function is told %q", told)
 	}

@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsec2"
@@ -18,6 +17,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"blindpost/shared/dialect/aelos"
+	declared "blindpost/shared/settings"
 )
 
 // Ports of the binary front. What the load balancer has in front is TLS; behind it,
@@ -120,10 +120,7 @@ func (r *relay) newBinaryService(vpc awsec2.IVpc, group awsec2.ISecurityGroup, i
 		TaskRole:      r.newBinaryRole("BinaryRole", "the binary front", r.binaryPermissions()).WithoutPolicyUpdates(closed),
 		ExecutionRole: r.newBinaryRole("BinaryStartRole", "start of the binary front", startPermissions(asset, *log.LogGroupArn())).WithoutPolicyUpdates(closed),
 	})
-	env := map[string]*string{}
-	for k, v := range r.binaryEnvironment() {
-		env[k] = str(v)
-	}
+	env := environment(r.binaryTold())
 	task.AddContainer(str("blindpost"), &awsecs.ContainerDefinitionOptions{
 		Image:                  awsecs.ContainerImage_FromDockerImageAsset(asset),
 		Environment:            &env,
@@ -201,26 +198,28 @@ func (r *relay) newBalancer(vpc awsec2.IVpc, group awsec2.ISecurityGroup, servic
 	r.output("BinaryTarget", "what a CNAME of the binary domain has to name", *balancer.LoadBalancerDnsName())
 }
 
-// binaryEnvironment is what the front is told: settings of `blindpost serve`. The
+// binaryTold is what the front is told: settings of `blindpost serve`. The
 // functions know all limits; these bound what the front reads at all.
-func (r *relay) binaryEnvironment() map[string]string {
-	env := map[string]string{
-		"BLINDPOST_LISTEN":              ":" + strconv.Itoa(taskClientPort),
-		"BLINDPOST_BEHIND_PROXY":        binaryNetwork,
-		"BLINDPOST_METRICS_LISTEN":      "off",
-		"BLINDPOST_LOG_LEVEL":           r.settings.logLevel,
-		"BLINDPOST_LAMBDA":              fmt.Sprintf("https://lambda.%s.%s", *r.Region(), *r.UrlSuffix()),
-		"BLINDPOST_CALLBACK_LISTEN":     ":" + strconv.Itoa(taskCallbackPort),
-		"BLINDPOST_CALLBACK_URL":        r.settings.binaryCallbackURL(),
-		"BLINDPOST_CALLBACK_SECRET_ARN": *r.frontSecret.SecretArn(),
+func (r *relay) binaryTold() map[string]string {
+	told := map[string]string{
+		declared.Listen.Name:            ":" + strconv.Itoa(taskClientPort),
+		declared.BehindProxy.Name:       binaryNetwork,
+		declared.MetricsListen.Name:     "off",
+		declared.Lambda.Name:            fmt.Sprintf("https://lambda.%s.%s", *r.Region(), *r.UrlSuffix()),
+		declared.LambdaConnect.Name:     *r.functions["connect"].FunctionName(),
+		declared.LambdaMessage.Name:     *r.functions["message"].FunctionName(),
+		declared.LambdaDisconnect.Name:  *r.functions["disconnect"].FunctionName(),
+		declared.CallbackListen.Name:    ":" + strconv.Itoa(taskCallbackPort),
+		declared.CallbackURL.Name:       r.settings.binaryCallbackURL(),
+		declared.CallbackSecretARN.Name: *r.frontSecret.SecretArn(),
 	}
-	for _, name := range invoked {
-		env["BLINDPOST_LAMBDA_"+strings.ToUpper(name)] = *r.functions[name].FunctionName()
+	chosen := r.settings.values.Told(declared.Binary)
+	for _, n := range []declared.Named{declared.LogLevel, declared.MaxFrame, declared.MaxLiveFrame} {
+		if r.settings.values.IsSet(n) {
+			told[n.It().Name] = chosen[n.It().Name]
+		}
 	}
-	for _, l := range []limit{"max-frame", "max-live-frame"} {
-		setAll(env, map[string]string{l.variable(): r.settings.limits[l.variable()]})
-	}
-	return env
+	return told
 }
 
 // invoked are the functions that a front calls.

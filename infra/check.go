@@ -5,20 +5,12 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"regexp"
-	"slices"
 	"strings"
 
-	functions "blindpost/functions/settings"
+	"blindpost/functions"
+	"blindpost/shared/gateway/apigw"
 	"blindpost/shared/gateway/remote/invoke"
-)
-
-// What API Gateway carries: a message of 128 KB, which is text, so that a frame of
-// bytes is written in base64.
-const (
-	apiMessage = 128 << 10
-	apiFrame   = apiMessage / 4 * 3
+	declared "blindpost/shared/settings"
 )
 
 // complaints are the contradictions among settings, all of them at once.
@@ -71,7 +63,7 @@ func (s *settings) inZone(domain string) bool {
 var memories = map[int][2]int{256: {512, 2_048}, 512: {1_024, 4_096}, 1_024: {2_048, 8_192}, 2_048: {4_096, 16_384}, 4_096: {8_192, 30_720}}
 
 func (s *settings) checkBinaryFront(c *complaints) {
-	if s.aelosSecretARN == "" && (s.aelosPath != "" || s.aelosController != "") {
+	if s.aelosSecretARN == "" && (s.aelosPath != "" || s.values.IsSet(declared.AelosController)) {
 		c.add("blindpost:aelos-path and blindpost:aelos-controller are of no use without blindpost:aelos-secret-arn")
 	}
 	if s.aelosSecretARN != "" && s.allFronts() == nil && !s.edge {
@@ -125,49 +117,32 @@ var samples = addresses{
 func (s *settings) checkFunctions(c *complaints) {
 	said := map[string]bool{}
 	for _, name := range functionNames {
-		var environ []string
-		env := s.environment(name, samples)
-		for _, variable := range slices.Sorted(maps.Keys(env)) {
-			environ = append(environ, variable+"="+env[variable])
+		v := declared.For(declared.Functions, declared.Context)
+		errs := []error{}
+		for setting, text := range s.told(name, samples) {
+			errs = append(errs, v.Set("", declared.Context, setting, text))
 		}
-		l, err := functions.Check(name, environ)
-		if err != nil {
-			if text := inKeys(err.Error()); !said[text] {
-				said[text] = true
-				c.add("%s", text)
-			}
-			continue
+		err := errors.Join(append(errs, functions.Check(v, readers[name]))...)
+		if err != nil && !said[err.Error()] {
+			said[err.Error()] = true
+			c.add("%w", err)
 		}
-		if name == "connect" {
-			s.checkCarried(c, "max-frame", l.MaxFrame)
-			s.checkCarried(c, "max-live-frame", l.MaxLiveFrame)
+		if err == nil && name == "connect" {
+			s.checkCarried(c, v, declared.MaxFrame)
+			s.checkCarried(c, v, declared.MaxLiveFrame)
 		}
 	}
-}
-
-var variableName = regexp.MustCompile(`BLINDPOST_[A-Z_]+[A-Z]`)
-
-// inKeys says the names of settings as they are given here.
-func inKeys(text string) string {
-	return variableName.ReplaceAllStringFunc(text, func(v string) string {
-		key := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(v, "BLINDPOST_"), "_", "-"))
-		for _, name := range keyNames() {
-			if name == key {
-				return contextPrefix + key
-			}
-		}
-		return v
-	})
 }
 
 // checkCarried refuses what is beyond the front. API Gateway would end the
 // connection of whoever believes in such a limit.
-func (s *settings) checkCarried(c *complaints, key string, bytes int64) {
+func (s *settings) checkCarried(c *complaints, v declared.Values, key declared.Key[int64]) {
+	bytes := key.Of(v)
 	if bytes > invoke.MaxFrame {
-		c.add("%s%s: a call of a function carries frames of %d bytes at most", contextPrefix, key, invoke.MaxFrame)
+		*c = append(*c, v.Wrong(key, "a call of a function carries frames of %d bytes at most", invoke.MaxFrame))
 	}
-	if bytes > apiFrame && s.allFronts() == nil {
-		c.add("%s%s: API Gateway carries messages of %d KB, which in base64 is a frame of %d bytes (%d KiB): set no more, or have blindpost:binary-front or blindpost:fronts, which carry more",
-			contextPrefix, key, apiMessage>>10, apiFrame, apiFrame>>10)
+	if bytes > functions.MaxFrame && s.allFronts() == nil {
+		*c = append(*c, v.Wrong(key, "API Gateway carries messages of %d KB, which in base64 is a frame of %d bytes (%d KiB): set no more, or have blindpost:binary-front or blindpost:fronts, which carry more",
+			apigw.MaxMessage>>10, functions.MaxFrame, functions.MaxFrame>>10))
 	}
 }

@@ -3,9 +3,11 @@
 package main
 
 import (
-	"maps"
 	"strconv"
 	"strings"
+
+	"blindpost/functions"
+	declared "blindpost/shared/settings"
 )
 
 const (
@@ -36,57 +38,52 @@ func (r *relay) addresses() addresses {
 	return a
 }
 
-// environment is what one function is told. A function is told only what it
-// reads; what is not set has its default there. No value is a secret: those are
-// named by their ARN.
-func (s *settings) environment(name string, a addresses) map[string]string {
-	env := map[string]string{
-		"BLINDPOST_INGRESS_QUEUE_URL": a.ingress,
-		"BLINDPOST_CALLBACK_URL":      a.callback,
-		"BLINDPOST_LOG_LEVEL":         s.logLevel,
-	}
-	if name == "disconnect" {
-		return env
-	}
-	env["BLINDPOST_TABLE"] = a.table
-	env["BLINDPOST_JOBS_QUEUE_URL"] = a.jobs
-	maps.Copy(env, s.limits)
-	setAll(env, map[string]string{
-		// The front is asked for nothing, and called at no address, but by these.
-		"BLINDPOST_FRONTS":           strings.Join(s.allFronts(), ","),
-		"BLINDPOST_FRONT_SECRET_ARN": a.frontSecret,
-		// Also where it is not read: with it the protocol is spoken.
-		"BLINDPOST_AELOS_SECRET_ARN": s.aelosSecretARN,
-		"BLINDPOST_AELOS_PATH":       s.aelosPath,
-		"BLINDPOST_AELOS_CONTROLLER": s.aelosController,
-	})
-	switch name {
-	case "connect":
-		setAll(env, map[string]string{"BLINDPOST_DEFAULT_PATH": s.defaultPath})
-		maps.Copy(env, s.attestationEnvironment())
-		if a.originSecret != "" {
-			env["BLINDPOST_ORIGIN_SECRET_ARN"] = a.originSecret
-			env["BLINDPOST_ORIGIN_SECRET_HEADER"] = originSecretHeader
-			env["BLINDPOST_PATH_PARAMETER"] = pathParameter
-		}
-	case "message":
-		env["BLINDPOST_INGRESS_ATTEMPTS"] = strconv.Itoa(ingressAttempts)
-	case "sweeper":
-		setAll(env, map[string]string{
-			"BLINDPOST_SNS_IOS_ARN":     s.snsIOS,
-			"BLINDPOST_SNS_ANDROID_ARN": s.snsAndroid,
-			"BLINDPOST_PUSH_TITLE":      s.pushTitle,
-			"BLINDPOST_PUSH_BODY":       s.pushBody,
-		})
-	}
-	return env
+// readers are the functions by their names, as settings know them.
+var readers = map[string]declared.Readers{
+	"connect": declared.Connect, "message": declared.Message, "disconnect": declared.Disconnect, "sweeper": declared.Sweeper,
 }
 
-// setAll sets what has a value.
-func setAll(env, values map[string]string) {
-	for variable, value := range values {
-		if value != "" {
-			env[variable] = value
+// told is what one function is told, by the names of settings: what was chosen for it,
+// and what the stack knows itself. A function is told only what it reads; what is not
+// set has its default there. No value is a secret: those are named by their ARN.
+func (s *settings) told(name string, a addresses) map[string]string {
+	told := s.values.Told(readers[name])
+	tell := func(n declared.Key[string], value string) {
+		if value != "" && n.Readers&readers[name] != 0 {
+			told[n.Name] = value
 		}
 	}
+	tell(declared.Table, a.table)
+	tell(declared.JobsQueueURL, a.jobs)
+	tell(declared.IngressQueueURL, a.ingress)
+	tell(declared.APICallbackURL, a.callback)
+	tell(declared.FrontSecretARN, a.frontSecret)
+	tell(declared.OriginSecretARN, a.originSecret)
+	if a.originSecret != "" {
+		tell(declared.OriginSecretHeader, originSecretHeader)
+		tell(declared.PathParameter, pathParameter)
+	}
+	tell(declared.KnockRoots, s.attestationFile())
+	if name == "disconnect" {
+		return told
+	}
+	if name == "message" {
+		told[declared.IngressAttempts.Name] = strconv.Itoa(ingressAttempts)
+	}
+	fronts := s.allFronts()
+	if fronts != nil {
+		told[declared.Fronts.Name] = strings.Join(fronts, ",")
+	} else if !s.values.IsSet(declared.MaxLiveFrame) {
+		told[declared.MaxLiveFrame.Name] = strconv.Itoa(functions.MaxFrame>>10) + "KiB" // the default is beyond API Gateway
+	}
+	return told
+}
+
+// environment are settings as variables.
+func environment(told map[string]string) map[string]*string {
+	env := map[string]*string{}
+	for name, value := range told {
+		env[declared.Variable(name)] = str(value)
+	}
+	return env
 }

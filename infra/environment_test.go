@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -11,7 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	functions "blindpost/functions/settings"
+	"blindpost/functions"
+	declared "blindpost/shared/settings"
 )
 
 // always is what each function needs to start, and what the stack alone knows.
@@ -22,7 +24,7 @@ var always = map[string][]string{
 	"sweeper":    {"TABLE=${Table}", "JOBS_QUEUE_URL=${Jobs}", "INGRESS_QUEUE_URL=${Ingress}"},
 }
 
-const callback = "CALLBACK_URL=https://${Api}.execute-api.${AWS::Region}.${AWS::URLSuffix}/prod"
+const callback = "API_CALLBACK_URL=https://${Api}.execute-api.${AWS::Region}.${AWS::URLSuffix}/prod"
 
 func TestEveryVariable(t *testing.T) {
 	limitsSet := []string{
@@ -50,7 +52,7 @@ func TestEveryVariable(t *testing.T) {
 	}
 	for _, name := range functionNames {
 		want := slices.Concat(always[name], []string{callback})
-		same(t, "plain "+name, variables(t, synth(t, "plain", nil).template, name), slices.Concat(want, plain[name], []string{"LOG_LEVEL=info"}))
+		same(t, "plain "+name, variables(t, synth(t, "plain", nil).template, name), slices.Concat(want, plain[name]))
 		want = append(slices.Concat(want, chosen[name]), "LOG_LEVEL=debug")
 		same(t, "everything "+name, variables(t, synth(t, "everything", everything).template, name), want)
 	}
@@ -86,10 +88,10 @@ func TestFunctionsAndStackKnowTheSameVariables(t *testing.T) {
 		}
 	}
 	var read []string
-	for _, name := range functions.Variables() {
+	for _, s := range declared.All(declared.Functions) {
 		// A secret in a file is for a machine without Secrets Manager.
-		if !strings.HasSuffix(name, "_SECRET_FILE") {
-			read = append(read, strings.TrimPrefix(name, "BLINDPOST_"))
+		if !strings.HasSuffix(s.Name, "-secret-file") {
+			read = append(read, strings.TrimPrefix(s.Variable(), declared.Prefix))
 		}
 	}
 	same(t, "variables that the stack sets", set, read)
@@ -121,7 +123,8 @@ func TestFunctionsTakeWhatTheyAreTold(t *testing.T) {
 					}
 					environ = append(environ, "BLINDPOST_"+variable+"="+value)
 				}
-				if _, err := functions.Check(name, environ); err != nil {
+				v := declared.For(declared.Functions, declared.Variable)
+				if err := errors.Join(v.SetEnviron(environ), functions.Check(v, readers[name])); err != nil {
 					t.Errorf("%s, %s, sam %v: %v", front, name, local, err)
 				}
 			}

@@ -11,9 +11,6 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsroute53targets"
 )
 
-// skaldPath is where a client goes that is told nothing else.
-const skaldPath = "/v1/ws"
-
 // newFront makes the address that clients are given: that of CloudFront, of a
 // domain of API Gateway, or API Gateway's own.
 func (r *relay) newFront() {
@@ -25,14 +22,6 @@ func (r *relay) newFront() {
 		url = r.newDomain()
 	}
 	r.output("Url", "WebSocket address for clients", url)
-}
-
-// defaultPath is what a client without a path is taken to ask for.
-func (r *relay) defaultPath() string {
-	if p := r.settings.defaultPath; p != "" {
-		return p
-	}
-	return skaldPath
 }
 
 // newDomain puts a host name in front of the stage. There is one path behind it,
@@ -48,7 +37,7 @@ func (r *relay) newDomain() string {
 	})
 	// A client of the one dialect asks for its path.
 	awsapigatewayv2.NewApiMapping(r.Stack, str("PathMapping"), &awsapigatewayv2.ApiMappingProps{
-		Api: r.api, DomainName: domain, Stage: r.stage, ApiMappingKey: str(strings.TrimPrefix(r.defaultPath(), "/")),
+		Api: r.api, DomainName: domain, Stage: r.stage, ApiMappingKey: str(strings.TrimPrefix(r.settings.defaultPath, "/")),
 	})
 	r.newRecords("Domain", r.settings.domain, awsroute53targets.NewApiGatewayv2DomainProperties(domain.RegionalDomainName(), domain.RegionalHostedZoneId()), false)
 	r.output("DomainTarget", "what a CNAME of the domain has to name", *domain.RegionalDomainName())

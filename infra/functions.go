@@ -49,10 +49,7 @@ func (r *relay) newFunction(name string, code awslambda.Code) *function {
 	id := strings.ToUpper(name[:1]) + name[1:]
 	log := r.newLogGroup(r.Stack, id+"Log")
 	role := r.newRole(name, id, log)
-	env := map[string]*string{}
-	for k, v := range r.settings.environment(name, r.addresses()) {
-		env[k] = str(v)
-	}
+	env := environment(r.settings.told(name, r.addresses()))
 	props := &awslambda.FunctionProps{
 		Description:  str("Blindpost: functions/" + name),
 		Code:         code,

@@ -29,7 +29,7 @@ func TestAelosSecretSlip(t *testing.T) {
 		}
 		write(good)
 		var log bytes.Buffer
-		a, err := nodeAelos(AelosSettings{SecretFile: file}, slog.New(slog.NewTextHandler(&log, nil)))
+		a, err := nodeAelos(with(t, "aelos-secret-file="+file), slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}

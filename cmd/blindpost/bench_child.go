@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"blindpost/shared/proof/bench"
+	"blindpost/shared/settings"
 )
 
 // benchExecutable is how to run this binary again. before goes before the
@@ -294,7 +295,7 @@ func freePorts(n int) ([]string, error) {
 func withoutSettings(environ []string) []string {
 	var out []string
 	for _, kv := range environ {
-		if !strings.HasPrefix(kv, envPrefix+"_") {
+		if !strings.HasPrefix(kv, settings.Prefix) {
 			out = append(out, kv)
 		}
 	}

@@ -75,7 +75,7 @@ func (f *chatFlags) parse(e env, args []string) (status int, ok bool) {
 func (f *chatFlags) help(w io.Writer) {
 	fmt.Fprintf(w, "Usage: %s [flags]\n\n%s\n\n", f.Name(), f.about)
 	for _, name := range f.names {
-		helpFlag(w, f.Lookup(name), "false")
+		helpFlag(w, f.Lookup(name))
 	}
 }
 

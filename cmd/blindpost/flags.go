@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"blindpost/shared/settings"
 )
 
 // newFlags makes the flags of a command. They print nothing: errors are returned,
@@ -20,17 +22,30 @@ func newFlags(command string) *flag.FlagSet {
 // parseFlags reads the arguments of a command that takes flags only. For --help it
 // prints them to out, below what the command is about, and returns flag.ErrHelp.
 func parseFlags(f *flag.FlagSet, args []string, out io.Writer, about string) error {
-	switch err := f.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
+	err := parseArgs(f, args)
+	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintf(out, "Usage: %s [flags]\n\n%s\n\n", f.Name(), about)
 		helpFlags(out, f)
-		return flag.ErrHelp
-	case err != nil:
-		return err
-	case f.NArg() > 0:
+	}
+	return err
+}
+
+// parseArgs reads arguments that are flags only. Of a flag that there is not, the error
+// says what is the nearest.
+func parseArgs(f *flag.FlagSet, args []string) error {
+	err := f.Parse(args)
+	if err == nil && f.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
-	return nil
+	if err == nil {
+		return nil
+	}
+	if name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); unknown {
+		var names []string
+		f.VisitAll(func(fl *flag.Flag) { names = append(names, fl.Name) })
+		return fmt.Errorf("--%s: %w", name, settings.Unknown(name, names, settings.Flag))
+	}
+	return err
 }
 
 // noFlags ends a command whose flags were not to be had: because help was all that
@@ -45,19 +60,33 @@ func noFlags(e env, command string, err error) int {
 
 // helpFlags prints the flags of a command by their names.
 func helpFlags(w io.Writer, f *flag.FlagSet) {
-	f.VisitAll(func(fl *flag.Flag) { helpFlag(w, fl, "false") })
+	f.VisitAll(func(fl *flag.Flag) { helpFlag(w, fl) })
 }
 
 // helpFlag prints one flag, with its default unless that goes without saying.
-func helpFlag(w io.Writer, fl *flag.Flag, unsaid string) {
+func helpFlag(w io.Writer, fl *flag.Flag) {
 	placeholder, usage := flag.UnquoteUsage(fl)
 	fmt.Fprintf(w, "  --%s", fl.Name)
 	if placeholder != "" {
 		fmt.Fprintf(w, " %s", strings.ToUpper(placeholder))
 	}
 	fmt.Fprintf(w, "\n      %s", usage)
-	if fl.DefValue != "" && fl.DefValue != unsaid {
+	if fl.DefValue != "" && fl.DefValue != "false" {
 		fmt.Fprintf(w, " (default %s)", fl.DefValue)
 	}
 	fmt.Fprintln(w)
+}
+
+// listValue is a list; commas separate, and giving it again adds to it.
+type listValue []string
+
+func (v *listValue) String() string { return strings.Join(*v, ",") }
+
+func (v *listValue) Set(s string) error {
+	for one := range strings.SplitSeq(s, ",") {
+		if one = strings.TrimSpace(one); one != "" {
+			*v = append(*v, one)
+		}
+	}
+	return nil
 }

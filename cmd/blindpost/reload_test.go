@@ -8,8 +8,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+
+	"blindpost/shared/settings"
+	"blindpost/shared/standalone"
 )
 
 // TestReload edits the settings file of a running relay, several times.
@@ -22,15 +26,15 @@ func TestReload(t *testing.T) {
 		}
 	}
 	args := []string{"--config", name, "--messages-per-minute=5"}
-	read := func() (Settings, error) { return ParseSettings(args, io.Discard) }
+	read := func() (settings.Values, error) { return ParseSettings(args, io.Discard) }
 	write("mailbox-cap: 10\nlisten: 127.0.0.1:1")
 	start, err := read()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	var applied []Limits
-	r := NewReloader(start, read, func(l Limits) { applied = append(applied, l) }, slog.New(slog.NewTextHandler(&log, nil)))
+	var applied []standalone.Limits
+	r := NewReloader(start, read, func(v settings.Values) { applied = append(applied, standalone.LimitsFrom(v)) }, slog.New(slog.NewTextHandler(&log, nil)))
 
 	steps := []struct {
 		file    string
@@ -58,7 +62,7 @@ func TestReload(t *testing.T) {
 			}
 			got := ""
 			for _, l := range applied {
-				got += fmt.Sprintf("%d %d %d", l.MailboxCap, l.MaxLiveFrame, l.MessagesPerMinute)
+				got += fmt.Sprintf("%d %d %d", l.Relay.MailboxCap, l.Skald.MaxLiveFrame, l.Relay.MessagesPerMinute)
 			}
 			if got != step.applied {
 				t.Errorf("applied %q, want %q", got, step.applied)
@@ -82,9 +86,9 @@ func TestReload(t *testing.T) {
 }
 
 func TestReloadKeepsLimitsOnAnyError(t *testing.T) {
-	start := defaultSettings()
-	r := NewReloader(start, func() (Settings, error) { return Settings{}, errors.New("no") },
-		func(Limits) { t.Error("limits were applied") }, slog.New(slog.DiscardHandler))
+	start := with(t)
+	r := NewReloader(start, func() (settings.Values, error) { return settings.Values{}, errors.New("no") },
+		func(settings.Values) { t.Error("limits were applied") }, slog.New(slog.DiscardHandler))
 	if r.Reload() {
 		t.Error("Reload says that it went well")
 	}
@@ -92,8 +96,8 @@ func TestReloadKeepsLimitsOnAnyError(t *testing.T) {
 
 // Some things are read again whatever is in the settings.
 func TestReloadDoesMore(t *testing.T) {
-	r := NewReloader(defaultSettings(), func() (Settings, error) { return Settings{}, errors.New("no") },
-		func(Limits) {}, slog.New(slog.DiscardHandler))
+	r := NewReloader(with(t), func() (settings.Values, error) { return settings.Values{}, errors.New("no") },
+		func(settings.Values) {}, slog.New(slog.DiscardHandler))
 	done := 0
 	r.Also(nil)
 	r.Also(func() { done++ })
@@ -101,5 +105,62 @@ func TestReloadDoesMore(t *testing.T) {
 	r.Reload()
 	if done != 2 {
 		t.Errorf("done %d times", done)
+	}
+}
+
+// What is declared to change with a reload does, each setting one limit, and nothing else.
+// There is a setting for each limit.
+func TestReloadIsAsDeclared(t *testing.T) {
+	said, base := lines(t), with(t)
+	changed := map[string]string{}
+	for _, s := range settings.All(settings.Binary) {
+		text := said[s.Name]
+		if text == "" {
+			text = "arn:x" // a file, or an ARN
+		}
+		fresh := with(t, s.Name+"="+text)
+		if s.Name == settings.PairingTTLMax.Name {
+			base = with(t, "pairing-ttl=1m")
+			fresh = with(t, "pairing-ttl=1m", s.Name+"="+text)
+		}
+		var log bytes.Buffer
+		applied := base
+		r := NewReloader(base, func() (settings.Values, error) { return fresh, nil }, func(v settings.Values) { applied = v }, slog.New(slog.NewTextHandler(&log, nil)))
+		if !r.Reload() {
+			t.Errorf("%s: %s", s.Name, &log)
+			continue
+		}
+		var fields []string
+		differ(&fields, "", reflect.ValueOf(standalone.LimitsFrom(base)), reflect.ValueOf(standalone.LimitsFrom(applied)))
+		if asked := strings.Contains(log.String(), "need a restart"); s.Reload == asked || (len(fields) == 1) != s.Reload || len(fields) > 1 {
+			t.Errorf("%s: reload is declared as %v, and changes %v:\n%s", s.Name, s.Reload, fields, &log)
+		}
+		for _, f := range fields {
+			if changed[f] != "" {
+				t.Errorf("%s and %s change the same limit", changed[f], s.Name)
+			}
+			changed[f] = s.Name
+		}
+		base = with(t)
+	}
+	var fields []string
+	differ(&fields, "", reflect.ValueOf(standalone.Limits{}), reflect.Value{})
+	if len(changed) != len(fields) {
+		t.Errorf("%d settings for %d limits", len(changed), len(fields))
+	}
+}
+
+// differ names the fields in which two structs differ, or all if there is one only.
+func differ(names *[]string, path string, x, y reflect.Value) {
+	for i := range x.NumField() {
+		name, f, g := path+"."+x.Type().Field(i).Name, x.Field(i), y
+		if y.IsValid() {
+			g = y.Field(i)
+		}
+		if f.Kind() == reflect.Struct {
+			differ(names, name, f, g)
+		} else if !g.IsValid() || !f.Equal(g) {
+			*names = append(*names, name)
+		}
 	}
 }

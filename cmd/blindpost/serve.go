@@ -16,9 +16,13 @@ import (
 	"syscall"
 	"time"
 
+	"blindpost/shared/dialect/aelos"
+	"blindpost/shared/dialect/agentknock"
 	"blindpost/shared/dialect/skald"
 	"blindpost/shared/metrics"
-	"blindpost/shared/relay"
+	"blindpost/shared/push"
+	"blindpost/shared/settings"
+	"blindpost/shared/settings/secret"
 	"blindpost/shared/standalone"
 )
 
@@ -28,7 +32,7 @@ const shutdownGrace = 20 * time.Second
 
 // runServe runs the relay until ctx ends.
 func runServe(ctx context.Context, e env, args []string) int {
-	settings, err := ParseSettings(args, e.stdout)
+	v, err := ParseSettings(args, e.stdout)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
 	}
@@ -36,34 +40,34 @@ func runServe(ctx context.Context, e env, args []string) int {
 		fmt.Fprintf(e.stderr, "blindpost: %v\n", err)
 		return 2
 	}
-	log := newLog(e.stderr, settings.Log)
+	log := newLog(e.stderr, v)
 	run := serve
-	if settings.Lambda.URL != "" {
+	if settings.Lambda.Of(v) != "" {
 		run = serveLambda
 	}
-	if err := run(ctx, settings, args, log); err != nil {
+	if err := run(ctx, v, args, log); err != nil {
 		log.Error("stopped", "error", err)
 		return 1
 	}
 	return 0
 }
 
-func newLog(w io.Writer, s LogSettings) *slog.Logger {
-	o := &slog.HandlerOptions{Level: s.Level}
-	if s.Format == "text" {
+func newLog(w io.Writer, v settings.Values) *slog.Logger {
+	o := &slog.HandlerOptions{Level: settings.LogLevel.Of(v)}
+	if settings.LogFormat.Of(v) == "text" {
 		return slog.New(slog.NewTextHandler(w, o))
 	}
 	return slog.New(slog.NewJSONHandler(w, o))
 }
 
-func serve(ctx context.Context, s Settings, args []string, log *slog.Logger) error {
+func serve(ctx context.Context, v settings.Values, args []string, log *slog.Logger) error {
 	build := buildInfo()
-	m := metrics.New(metrics.Options{Version: build.Version, Revision: build.Revision, Dialects: dialects(s), Log: log})
-	listener, err := net.Listen("tcp", s.Listen) // before anything is made in the data folder
+	m := metrics.New(metrics.Options{Version: build.Version, Revision: build.Revision, Dialects: dialects(v), Log: log})
+	listener, err := net.Listen("tcp", settings.Listen.Of(v)) // before anything is made in the data folder
 	if err != nil {
 		return fmt.Errorf("failed to listen: %w", err)
 	}
-	cfg, err := nodeConfig(s, m, log)
+	cfg, err := nodeConfig(v, m, log)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -71,14 +75,14 @@ func serve(ctx context.Context, s Settings, args []string, log *slog.Logger) err
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	stopMetrics, err := serveMetrics(s, m, log)
+	stopMetrics, err := serveMetrics(v, m, log)
 	if err != nil {
 		return errors.Join(err, listener.Close(), node.Shutdown(ctx, 0))
 	}
 	defer stopMetrics()
 
-	reloader := NewReloader(s, func() (Settings, error) { return ParseSettings(args, io.Discard) },
-		func(l Limits) { node.SetLimits(nodeLimits(l)) }, log)
+	reloader := NewReloader(v, func() (settings.Values, error) { return ParseSettings(args, io.Discard) },
+		func(next settings.Values) { node.SetLimits(standalone.LimitsFrom(next)) }, log)
 	reloader.Also(cfg.Aelos.Reread)
 	stopReload := reloadOnHangup(reloader)
 	defer stopReload()
@@ -87,7 +91,7 @@ func serve(ctx context.Context, s Settings, args []string, log *slog.Logger) err
 	served := make(chan error, 1)
 	go func() { served <- node.Serve(ctx, listener) }()
 	log.Info("serving", "address", listener.Addr().String(), "version", build.Version,
-		"url", publicURL(s, listener.Addr()), "data", s.DataDir)
+		"url", publicURL(v, listener.Addr()), "data", settings.DataDir.Of(v))
 
 	select {
 	case err = <-served: // the listener broke
@@ -95,7 +99,7 @@ func serve(ctx context.Context, s Settings, args []string, log *slog.Logger) err
 		err = errors.New("the database failed: start again, see the errors before")
 	case <-ctx.Done():
 	}
-	return errors.Join(err, shutDown(ctx, node.Shutdown, s.ShutdownSpread, shutdownGrace, log))
+	return errors.Join(err, shutDown(ctx, node.Shutdown, settings.ShutdownSpread.Of(v), shutdownGrace, log))
 }
 
 // shutDown ends what serves, whose closes it spreads; grace is how long that may
@@ -112,86 +116,79 @@ func shutDown(ctx context.Context, stop func(context.Context, time.Duration) err
 }
 
 // serverTLS is what the settings want of TLS, with the name of this machine.
-func serverTLS(s Settings, log *slog.Logger) (*tls.Config, error) {
+func serverTLS(v settings.Values, log *slog.Logger) (*tls.Config, error) {
 	hostname, err := os.Hostname()
 	if err != nil {
 		hostname = "localhost"
 	}
-	return NewTLS(s, hostname, time.Now, log)
+	return NewTLS(v, hostname, time.Now, log)
 }
 
 // nodeConfig turns settings into what standalone runs.
-func nodeConfig(s Settings, m *metrics.Metrics, log *slog.Logger) (standalone.Config, error) {
-	tlsConfig, err := serverTLS(s, log)
+func nodeConfig(v settings.Values, m *metrics.Metrics, log *slog.Logger) (standalone.Config, error) {
+	tlsConfig, err := serverTLS(v, log)
 	if err != nil {
 		return standalone.Config{}, err
 	}
-	speakAelos, err := nodeAelos(s.Aelos, log)
+	speakAelos, err := nodeAelos(v, log)
 	if err != nil {
 		return standalone.Config{}, err
 	}
-	attestation, err := nodeAttestation(s.Agentknock)
+	attestation, err := agentknock.AttestationFrom(v)
 	if err != nil {
 		return standalone.Config{}, err
 	}
 	return standalone.Config{
 		Attestation:    attestation,
 		Aelos:          speakAelos,
-		DataDir:        s.DataDir,
-		Limits:         nodeLimits(s.Limits),
-		PushText:       s.Push,
+		DataDir:        settings.DataDir.Of(v),
+		Limits:         standalone.LimitsFrom(v),
+		PushText:       push.Text{Title: settings.PushTitle.Of(v), Body: settings.PushBody.Of(v)},
 		TLS:            tlsConfig,
-		TrustedProxies: s.BehindProxy,
-		MaxConns:       int(s.Transport.MaxConnections),
-		SendBuffer:     int(s.Transport.SendBuffer),
-		WriteTimeout:   s.Transport.WriteTimeout,
-		PingEvery:      s.Transport.PingInterval,
-		IdleAfter:      s.Transport.IdleTimeout,
+		TrustedProxies: settings.BehindProxy.Of(v),
+		MaxConns:       int(settings.MaxConnections.Of(v)),
+		SendBuffer:     int(settings.SendBuffer.Of(v)),
+		WriteTimeout:   settings.WriteTimeout.Of(v),
+		PingEvery:      settings.PingInterval.Of(v),
+		IdleAfter:      settings.IdleTimeout.Of(v),
 		Log:            log,
 		Metrics:        m,
 	}, nil
 }
 
-func nodeLimits(l Limits) standalone.Limits {
-	return standalone.Limits{
-		Relay: relay.Limits{
-			MailboxCap:        l.MailboxCap,
-			MessageTTL:        l.MessageTTL,
-			ConnectionsPerIP:  l.ConnectionsPerIP,
-			MessagesPerMinute: l.MessagesPerMinute,
-			ControlPerMinute:  l.ControlFramesPerMinute,
-		},
-		Skald: skald.Limits{
-			MaxFrame:         l.MaxFrame,
-			MaxLiveFrame:     l.MaxLiveFrame,
-			ChallengeTimeout: l.ChallengeTimeout,
-			NamespaceTTL:     l.NamespaceTTL,
-			PairingTTL:       l.PairingTTL,
-			PairingTTLMax:    l.PairingTTLMax,
-		},
-		Agentknock: l.Agentknock,
-		Aelos:      l.Aelos,
+// nodeAelos turns the settings into what standalone runs, and checks that there is a
+// secret.
+func nodeAelos(v settings.Values, log *slog.Logger) (standalone.Aelos, error) {
+	file := settings.AelosSecretFile.Of(v)
+	if file == "" {
+		return standalone.Aelos{}, nil
 	}
+	words := secret.New(secret.Options{Read: secret.File(file), Check: aelos.CheckSecrets, Log: log})
+	if _, err := words.All(context.Background()); err != nil {
+		return standalone.Aelos{}, v.Wrong(settings.AelosSecretFile, "%w", err)
+	}
+	controller, err := aelos.ControllerFrom(v)
+	return standalone.Aelos{Secrets: words.All, Path: settings.AelosPath.Of(v), Controller: controller, Reread: words.Reread}, err
 }
 
 // dialects are the protocols that a relay with these settings speaks.
-func dialects(s Settings) []string {
+func dialects(v settings.Values) []string {
 	names := []string{"skald", "agentknock"}
-	if s.Aelos.SecretFile != "" {
+	if settings.AelosSecretFile.Of(v) != "" {
 		names = append(names, "aelos")
 	}
 	return names
 }
 
 // publicURL is where a client on this machine finds the relay.
-func publicURL(s Settings, a net.Addr) string {
+func publicURL(v settings.Values, a net.Addr) string {
 	scheme := "wss"
-	if s.TLSSource() == NoTLS {
+	if tlsSource(v) == NoTLS {
 		scheme = "ws"
 	}
 	host := "localhost"
-	if len(s.TLS.ACMEDomains) > 0 {
-		host = s.TLS.ACMEDomains[0]
+	if domains := settings.ACMEDomains.Of(v); len(domains) > 0 {
+		host = domains[0]
 	}
 	_, port, err := net.SplitHostPort(a.String())
 	if err != nil {
@@ -201,17 +198,18 @@ func publicURL(s Settings, a net.Addr) string {
 }
 
 // serveMetrics answers Prometheus on a listener of its own.
-func serveMetrics(s Settings, m *metrics.Metrics, log *slog.Logger) (stop func(), err error) {
-	if s.MetricsListen == "" {
+func serveMetrics(v settings.Values, m *metrics.Metrics, log *slog.Logger) (stop func(), err error) {
+	address := settings.MetricsListen.Of(v)
+	if address == "" {
 		return func() {}, nil
 	}
-	l, err := net.Listen("tcp", s.MetricsListen)
+	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("failed to listen for metrics (--metrics-listen): %w", err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", m.Handler())
-	if s.Pprof {
+	if settings.Pprof.Of(v) {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -12,35 +13,36 @@ import (
 	"blindpost/shared/gateway/remote/invoke"
 	"blindpost/shared/gateway/server"
 	"blindpost/shared/metrics"
+	"blindpost/shared/settings"
 	"blindpost/shared/settings/secret"
 )
 
 // serveLambda runs the WebSocket front of the AWS functions until ctx ends.
-func serveLambda(ctx context.Context, s Settings, args []string, log *slog.Logger) error {
+func serveLambda(ctx context.Context, v settings.Values, args []string, log *slog.Logger) error {
 	build := buildInfo()
 	m := metrics.New(metrics.Options{Version: build.Version, Revision: build.Revision, Log: log})
-	listener, err := net.Listen("tcp", s.Listen)
+	listener, err := net.Listen("tcp", settings.Listen.Of(v))
 	if err != nil {
 		return fmt.Errorf("failed to listen: %w", err)
 	}
-	callbacks, err := net.Listen("tcp", s.Lambda.CallbackListen)
+	callbacks, err := net.Listen("tcp", settings.CallbackListen.Of(v))
 	if err != nil {
 		return errors.Join(fmt.Errorf("failed to listen for callbacks (callback-listen): %w", err), listener.Close())
 	}
-	front, err := newLambdaFront(ctx, s, m, log)
+	front, err := newLambdaFront(ctx, v, m, log)
 	if err == nil {
-		callbacks, err = callbackTLS(s, callbacks, log)
+		callbacks, err = callbackTLS(v, callbacks, log)
 	}
 	if err != nil {
 		return errors.Join(err, listener.Close(), callbacks.Close())
 	}
-	stopMetrics, err := serveMetrics(s, m, log)
+	stopMetrics, err := serveMetrics(v, m, log)
 	if err != nil {
 		return errors.Join(err, listener.Close(), callbacks.Close())
 	}
 	defer stopMetrics()
-	stopReload := reloadOnHangup(NewReloader(s, func() (Settings, error) { return ParseSettings(args, io.Discard) },
-		func(Limits) {
+	stopReload := reloadOnHangup(NewReloader(v, func() (settings.Values, error) { return ParseSettings(args, io.Discard) },
+		func(settings.Values) {
 			log.Warn("the limits of this front need a restart, the others are those of the functions")
 		}, log))
 	defer stopReload()
@@ -48,70 +50,73 @@ func serveLambda(ctx context.Context, s Settings, args []string, log *slog.Logge
 	go keepMemoryLow(ctx)
 	served := make(chan error, 1)
 	go func() { served <- front.Serve(ctx, listener, callbacks) }()
-	log.Info("serving", "address", listener.Addr().String(), "version", build.Version, "url", publicURL(s, listener.Addr()),
-		"lambda", s.Lambda.URL, "frames", s.queueOrFunction(), "callbacks", callbacks.Addr().String(), "callback_url", s.callbackURL())
+	log.Info("serving", "address", listener.Addr().String(), "version", build.Version, "url", publicURL(v, listener.Addr()),
+		"lambda", settings.Lambda.Of(v), "frames", cmp.Or(settings.LambdaIngress.Of(v), "function "+settings.LambdaMessage.Of(v)), "callbacks", callbacks.Addr().String(), "callback_url", callbackURL(v))
 
 	select {
 	case err = <-served: // a listener broke
 	case <-ctx.Done():
 	}
-	grace := shutdownGrace + s.Lambda.Timeout // the functions are told of each connection
-	return errors.Join(err, shutDown(ctx, front.Shutdown, s.ShutdownSpread, grace, log))
+	grace := shutdownGrace + settings.LambdaTimeout.Of(v) // the functions are told of each connection
+	return errors.Join(err, shutDown(ctx, front.Shutdown, settings.ShutdownSpread.Of(v), grace, log))
 }
 
-func newLambdaFront(ctx context.Context, s Settings, m *metrics.Metrics, log *slog.Logger) (*invoke.Front, error) {
-	clients := invoke.Clients{Region: s.Lambda.Region}
-	api, err := clients.Lambda(ctx, s.Lambda.URL)
+func newLambdaFront(ctx context.Context, v settings.Values, m *metrics.Metrics, log *slog.Logger) (*invoke.Front, error) {
+	clients := invoke.Clients{Region: settings.LambdaRegion.Of(v)}
+	api, err := clients.Lambda(ctx, settings.Lambda.Of(v))
 	if err != nil {
 		return nil, err
 	}
-	words, err := callbackSecret(ctx, s, clients, log)
+	words, err := callbackSecret(ctx, v, clients, log)
 	if err != nil {
 		return nil, err
 	}
-	so, err := lambdaServer(s, m, log)
+	so, err := lambdaServer(v, m, log)
 	if err != nil {
 		return nil, err
+	}
+	functions := invoke.Functions{
+		Connect: settings.LambdaConnect.Of(v), Message: settings.LambdaMessage.Of(v), Disconnect: settings.LambdaDisconnect.Of(v),
 	}
 	o := invoke.Options{
-		Server: so, Lambda: api, Functions: s.Lambda.Functions, PathParameter: s.Lambda.PathParam, Timeout: s.Lambda.Timeout,
-		Callback: s.callbackURL(), Check: words.Check, Log: log, Observer: m.Invoke(),
+		Server: so, Lambda: api, Functions: functions, PathParameter: settings.LambdaPathParameter.Of(v), Timeout: settings.LambdaTimeout.Of(v),
+		Callback: callbackURL(v), Check: words.Check, Log: log, Observer: m.Invoke(),
 	}
-	if s.Lambda.Ingress != "" {
-		queue, err := clients.SQS(ctx, s.Lambda.Ingress)
+	if ingress := settings.LambdaIngress.Of(v); ingress != "" {
+		queue, err := clients.SQS(ctx, ingress)
 		if err != nil {
 			return nil, err
 		}
-		o.Ingress, o.IngressURL = queue, s.Lambda.Ingress
+		o.Ingress, o.IngressURL = queue, ingress
 	}
 	return invoke.New(o)
 }
 
-func lambdaServer(s Settings, m *metrics.Metrics, log *slog.Logger) (server.Options, error) {
-	tlsConfig, err := serverTLS(s, log)
+func lambdaServer(v settings.Values, m *metrics.Metrics, log *slog.Logger) (server.Options, error) {
+	tlsConfig, err := serverTLS(v, log)
 	if err != nil {
 		return server.Options{}, err
 	}
 	return server.Options{
-		TLS: tlsConfig, TrustedProxies: s.BehindProxy,
-		MaxConns: int(s.Transport.MaxConnections), MaxBuffered: int(s.Transport.SendBuffer),
-		ReadLimit:    max(s.Limits.MaxFrame, s.Limits.MaxLiveFrame),
-		WriteTimeout: s.Transport.WriteTimeout, PingEvery: s.Transport.PingInterval, IdleAfter: s.Transport.IdleTimeout,
+		TLS: tlsConfig, TrustedProxies: settings.BehindProxy.Of(v),
+		MaxConns: int(settings.MaxConnections.Of(v)), MaxBuffered: int(settings.SendBuffer.Of(v)),
+		ReadLimit:    max(settings.MaxFrame.Of(v), settings.MaxLiveFrame.Of(v)),
+		WriteTimeout: settings.WriteTimeout.Of(v), PingEvery: settings.PingInterval.Of(v), IdleAfter: settings.IdleTimeout.Of(v),
 		Logger: log, Observer: m.Front(""),
 	}, nil
 }
 
 // callbackSecret reads the secret at once, so that what is wrong with it is an error at
 // start.
-func callbackSecret(ctx context.Context, s Settings, clients invoke.Clients, log *slog.Logger) (*secret.Words, error) {
+func callbackSecret(ctx context.Context, v settings.Values, clients invoke.Clients, log *slog.Logger) (*secret.Words, error) {
 	o := secret.Options{Long: true, Log: log}
-	if arn := s.Lambda.CallbackSecretARN; arn != "" {
+	if arn := settings.CallbackSecretARN.Of(v); arn != "" {
 		var err error
 		if o.Read, err = clients.Secret(ctx, arn); err != nil {
-			return nil, complaint("callback-secret-arn", "%w", err)
+			return nil, v.Wrong(settings.CallbackSecretARN, "%w", err)
 		}
 	} else {
-		name, ours := s.callbackSecretFile()
+		name, ours := callbackSecretFile(v)
 		if ours {
 			made, err := secret.EnsureFile(name)
 			if err != nil {
@@ -131,11 +136,11 @@ func callbackSecret(ctx context.Context, s Settings, clients invoke.Clients, log
 }
 
 // callbackTLS puts TLS on the listener for callbacks, if it is set.
-func callbackTLS(s Settings, l net.Listener, log *slog.Logger) (net.Listener, error) {
-	if s.Lambda.CallbackCert == "" {
+func callbackTLS(v settings.Values, l net.Listener, log *slog.Logger) (net.Listener, error) {
+	if settings.CallbackTLSCert.Of(v) == "" {
 		return l, nil
 	}
-	f, err := newFileCert(s.Lambda.CallbackCert, s.Lambda.CallbackKey, log)
+	f, err := newFileCert(settings.CallbackTLSCert.Of(v), settings.CallbackTLSKey.Of(v), log)
 	if err != nil {
 		return l, err
 	}

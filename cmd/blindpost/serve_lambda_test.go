@@ -26,32 +26,32 @@ import (
 )
 
 func TestLambdaSettings(t *testing.T) {
-	with := func(more ...string) []string { return append([]string{"--lambda", "http://127.0.0.1:3001"}, more...) }
+	front := func(more ...string) []string { return append([]string{"--lambda", "http://127.0.0.1:3001"}, more...) }
 	for _, tt := range []struct {
 		args []string
 		want string // "" is fine
 	}{
-		{with(), ""},
-		{with("--callback-listen", "10.0.0.5:8444"), ""},
-		{with("--callback-listen", ":8444", "--callback-url", "https://f.example", "--callback-tls-cert", "c", "--callback-tls-key", "k"), ""},
-		{with("--callback-listen", ":8444", "--callback-url", "https://f.example", "--behind-proxy", "10.0.0.0/8"), ""},
-		{with("--lambda-ingress", "https://sqs.eu-central-1.amazonaws.com/1/i.fifo"), ""},
-		{[]string{"--lambda", "lambda.eu-central-1.amazonaws.com"}, "setting lambda: it is no URL"},
-		{[]string{"--callback-url", "https://f.example"}, "setting lambda:"},
-		{[]string{"--lambda-message", "m"}, "setting lambda:"},
-		{with("--lambda-message", " "), "setting lambda-message: it must not be empty"},
-		{with("--lambda-ingress", "https://sqs.eu-central-1.amazonaws.com/1/jobs"), "setting lambda-ingress: it is not the URL of a FIFO queue"},
-		{with("--lambda-timeout", "0s"), "setting lambda-timeout"},
-		{with("--max-live-frame", "5MiB", "--send-buffer", "6MiB"), "setting max-live-frame: a call of a function carries at most"},
-		{with("--callback-listen", "8444"), "setting callback-listen"},
-		{with("--callback-listen", ":8444", "--callback-url", "https://f.example"), "in the clear"},
-		{with("--callback-listen", "203.0.113.1:8444"), "in the clear"},
-		{with("--callback-listen", "127.0.0.1:0"), "setting callback-url: it is needed"},
-		{with("--callback-url", "http://f.example"), "setting callback-url: callback address is not https"},
-		{with("--callback-url", "https://f.example/"), "setting callback-url: callback address ends in a slash"},
-		{with("--callback-tls-cert", "c"), "setting callback-tls-cert: it needs callback-tls-key"},
-		{with("--callback-secret-file", "f", "--callback-secret-arn", "arn:x"), "setting callback-secret-file: it excludes"},
-		{with("--callback-secret-arn", "the secret itself"), "not the secret itself"},
+		{front(), ""},
+		{front("--callback-listen", "10.0.0.5:8444"), ""},
+		{front("--callback-listen", ":8444", "--callback-url", "https://f.example", "--callback-tls-cert", "c", "--callback-tls-key", "k"), ""},
+		{front("--callback-listen", ":8444", "--callback-url", "https://f.example", "--behind-proxy", "10.0.0.0/8"), ""},
+		{front("--lambda-ingress", "https://sqs.eu-central-1.amazonaws.com/1/i.fifo"), ""},
+		{[]string{"--lambda", "lambda.eu-central-1.amazonaws.com"}, `--lambda "lambda.eu-central-1.amazonaws.com": it must be a URL`},
+		{[]string{"--callback-url", "https://f.example"}, `--callback-url "https://f.example": it means nothing without lambda`},
+		{[]string{"--lambda-message", "m"}, `--lambda-message "m": it means nothing without lambda`},
+		{front("--lambda-message", " "), `--lambda-message " ": it must be text that is not empty`},
+		{front("--lambda-ingress", "https://sqs.eu-central-1.amazonaws.com/1/jobs"), `jobs": it must be the URL of a FIFO queue`},
+		{front("--lambda-timeout", "0s"), "--lambda-timeout"},
+		{front("--max-live-frame", "5MiB", "--send-buffer", "6MiB"), `--max-live-frame "5MiB": a call of a function carries at most`},
+		{front("--callback-listen", "8444"), "--callback-listen"},
+		{front("--callback-listen", ":8444", "--callback-url", "https://f.example"), "in the clear"},
+		{front("--callback-listen", "203.0.113.1:8444"), "in the clear"},
+		{front("--callback-listen", "127.0.0.1:0"), "callback-url: it is needed"},
+		{front("--callback-url", "http://f.example"), `--callback-url "http://f.example": callback address is not https`},
+		{front("--callback-url", "https://f.example/"), `--callback-url "https://f.example/": it must be a URL such as https://relay.example.org, with no more than a host and a path, and no slash`},
+		{front("--callback-tls-cert", "c"), `--callback-tls-cert "c": it needs callback-tls-key`},
+		{front("--callback-secret-file", "f", "--callback-secret-arn", "arn:x"), `--callback-secret-file "f": it excludes`},
+		{front("--callback-secret-arn", "the secret itself"), "not the secret itself"},
 	} {
 		_, err := ParseSettings(tt.args, io.Discard)
 		if (err == nil) != (tt.want == "") || (err != nil && !strings.Contains(err.Error(), tt.want)) {

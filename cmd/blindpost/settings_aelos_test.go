@@ -38,9 +38,9 @@ func TestAelosSecretFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			var log bytes.Buffer
-			a, err := nodeAelos(s.Aelos, slog.New(slog.NewTextHandler(&log, nil)))
+			a, err := nodeAelos(s, slog.New(slog.NewTextHandler(&log, nil)))
 			if tt.want == nil {
-				if err == nil || !strings.Contains(err.Error(), "setting aelos-secret-file: ") {
+				if err == nil || !strings.Contains(err.Error(), "--aelos-secret-file ") {
 					t.Errorf("error is %v", err)
 				}
 			} else if err != nil {
@@ -55,18 +55,16 @@ func TestAelosSecretFile(t *testing.T) {
 			}
 		})
 	}
-	if a, err := nodeAelos(AelosSettings{}, slog.New(slog.DiscardHandler)); err != nil || a.Secrets != nil {
+	if a, err := nodeAelos(with(t), slog.New(slog.DiscardHandler)); err != nil || a.Secrets != nil {
 		t.Errorf("without a file: %+v, %v", a, err)
 	}
 }
 
 func TestDialects(t *testing.T) {
-	s := defaultSettings()
-	if got := dialects(s); slices.Contains(got, "aelos") {
+	if got := dialects(with(t)); slices.Contains(got, "aelos") {
 		t.Errorf("without a secret: %v", got)
 	}
-	s.Aelos.SecretFile = "x"
-	if got := dialects(s); !slices.Contains(got, "aelos") {
+	if got := dialects(with(t, "aelos-secret-file=x")); !slices.Contains(got, "aelos") {
 		t.Errorf("with a secret: %v", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"blindpost/shared/dialect/agentknock"
 	"blindpost/shared/dialect/agentknock/attest"
 	"blindpost/shared/proof/attesttest"
 )
@@ -38,18 +39,18 @@ func TestAttestationRoots(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := nodeAttestation(s.Agentknock)
+			p, err := agentknock.AttestationFrom(s)
 			switch {
 			case tt.want != "":
-				if err == nil || !strings.Contains(err.Error(), "setting agentknock-attestation-roots: ") || !strings.Contains(err.Error(), tt.want) {
+				if err == nil || !strings.Contains(err.Error(), "--agentknock-attestation-roots ") || !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("error is %v", err)
 				}
-			case err != nil || p.Demand != s.Agentknock.Attestation || p.Demand == attest.Off || p.Roots == nil:
+			case err != nil || p.Demand.String() != tt.demand || p.Demand == attest.Off || p.Roots == nil:
 				t.Errorf("%+v, %v", p, err)
 			}
 		})
 	}
-	if p, err := nodeAttestation(AgentknockSettings{}); err != nil || p != (attest.Policy{}) {
+	if p, err := agentknock.AttestationFrom(with(t)); err != nil || p != (attest.Policy{}) {
 		t.Errorf("without any of it: %+v, %v", p, err)
 	}
 }

@@ -2,182 +2,119 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
-	"strconv"
+	"net/url"
+	"path/filepath"
 	"strings"
-	"time"
 
-	"blindpost/shared/table"
+	"blindpost/shared/dialect/aelos"
+	"blindpost/shared/dialect/agentknock"
+	"blindpost/shared/dialect/skald"
+	"blindpost/shared/gateway/apigw"
+	"blindpost/shared/gateway/remote/invoke"
+	"blindpost/shared/settings"
 )
 
-// Bounds of the frame sizes in bytes. Below the first an Auth with a long push
-// token might not fit; above the second a frame would not fit into a table item
-// together with what the relay notes about it.
-const (
-	minFrame    = 4 << 10
-	maxFrame    = table.MaxItemSize - 8<<10
-	maxAnyFrame = 64 << 20
-)
-
-// maxTTL keeps times far from where they overflow.
-const maxTTL = 100 * 365 * 24 * time.Hour
-
-// check finds settings that make no sense, alone or together. It returns all
-// that is wrong, each error naming its setting.
-func (s *Settings) check() error {
-	return errors.Join(s.checkGeneral(), s.checkTLS(), s.checkLimits(), s.checkAgentknock(), s.checkAelos(), s.checkLambda())
+// complaints are all that is wrong.
+type complaints struct {
+	settings.Values
+	errs []error
 }
 
-// complaint says what is wrong with a setting.
-func complaint(name, format string, args ...any) error {
-	return fmt.Errorf("setting %s: "+format, append([]any{name}, args...)...)
-}
-
-func (s *Settings) checkGeneral() error {
-	var errs []error
-	if err := checkAddress(s.Listen); err != nil {
-		errs = append(errs, complaint("listen", "%w", err))
+// when complains of a setting if that is so.
+func (c *complaints) when(wrong bool, n settings.Named, format string, args ...any) {
+	if wrong {
+		c.errs = append(c.errs, c.Wrong(n, format, args...))
 	}
-	if s.MetricsListen != "" {
-		if err := checkAddress(s.MetricsListen); err != nil {
-			errs = append(errs, complaint("metrics-listen", "%w", err))
-		} else if s.MetricsListen == s.Listen && !strings.HasSuffix(s.Listen, ":0") {
-			errs = append(errs, complaint("metrics-listen", "it is the same address as listen"))
+}
+
+// checkSettings finds settings that contradict each other. What each must be by itself is declared.
+func checkSettings(v settings.Values) error {
+	c := &complaints{Values: v, errs: []error{skald.CheckSettings(v), agentknock.CheckSettings(v), aelos.CheckSettings(v)}}
+	c.checkGeneral()
+	c.checkFrames()
+	if settings.Lambda.Of(v) == "" {
+		for _, n := range []settings.Named{settings.LambdaIngress, settings.CallbackURL, settings.LambdaConnect, settings.LambdaMessage, settings.LambdaDisconnect} {
+			c.when(v.IsSet(n), n, "it means nothing without %s", settings.Lambda)
 		}
+	} else {
+		c.checkLambda()
 	}
-	if s.Pprof && s.MetricsListen == "" {
-		errs = append(errs, complaint("pprof", "it needs metrics-listen"))
-	}
-	if strings.TrimSpace(s.DataDir) == "" {
-		errs = append(errs, complaint("data-dir", "it must name a folder"))
-	}
-	if s.Log.Format != "text" && s.Log.Format != "json" {
-		errs = append(errs, complaint("log-format", "%q is neither text nor json", s.Log.Format))
-	}
-	if err := s.Push.Validate(); err != nil {
-		errs = append(errs, complaint("push-title, push-body", "%w", err))
-	}
-	return errors.Join(append(errs, inRange("shutdown-spread", s.ShutdownSpread, 0, time.Hour))...)
+	return errors.Join(c.errs...)
 }
 
-func checkAddress(s string) error {
-	_, port, err := net.SplitHostPort(s)
+func (c *complaints) checkGeneral() {
+	listen, metrics := settings.Listen.Of(c.Values), settings.MetricsListen.Of(c.Values)
+	c.when(metrics == listen && !strings.HasSuffix(listen, ":0"), settings.MetricsListen, "it is the same address as %s", settings.Listen)
+	c.when(settings.Pprof.Of(c.Values) && metrics == "", settings.Pprof, "it needs %s", settings.MetricsListen)
+
+	cert, key, acme := settings.TLSCert.Of(c.Values) != "", settings.TLSKey.Of(c.Values) != "", len(settings.ACMEDomains.Of(c.Values)) > 0
+	c.when(cert && !key, settings.TLSCert, "it needs %s", settings.TLSKey)
+	c.when(key && !cert, settings.TLSKey, "it needs %s", settings.TLSCert)
+	c.when(acme && (cert || key), settings.ACMEDomains, "it excludes %s and %s", settings.TLSCert, settings.TLSKey)
+	c.when(!acme && settings.ACMEEmail.Of(c.Values) != "", settings.ACMEEmail, "it needs %s", settings.ACMEDomains)
+
+	secret := settings.AelosSecretFile.Of(c.Values) != ""
+	c.when(!secret && settings.AelosPath.Of(c.Values) != "", settings.AelosPath, "it needs %s", settings.AelosSecretFile)
+}
+
+func (c *complaints) checkFrames() {
+	buffer, live := settings.SendBuffer.Of(c.Values), settings.MaxLiveFrame.Of(c.Values)
+	c.when(buffer < live, settings.SendBuffer, "it is smaller than %s, so that such a frame could not be sent", settings.MaxLiveFrame)
+	c.when(settings.AelosSecretFile.Of(c.Values) != "" && buffer < 2*settings.AelosMaxFrame.Of(c.Values),
+		settings.SendBuffer, "it does not hold two frames of %s", settings.AelosMaxFrame)
+	c.when(settings.PingInterval.Of(c.Values) >= settings.IdleTimeout.Of(c.Values),
+		settings.PingInterval, "it is not shorter than %s, so that idle connections would be closed", settings.IdleTimeout)
+	c.when(settings.Lambda.Of(c.Values) != "" && live > invoke.MaxFrame, settings.MaxLiveFrame, "a call of a function carries at most %d bytes", int64(invoke.MaxFrame))
+}
+
+func (c *complaints) checkLambda() {
+	listen, cert := settings.CallbackListen.Of(c.Values), settings.CallbackTLSCert.Of(c.Values) != ""
+	c.when(!cert && !isNearby(listen) && len(settings.BehindProxy.Of(c.Values)) == 0, settings.CallbackListen,
+		"without %s it must be a loopback or private address, or there must be a proxy (%s): the secret would go over the network in the clear",
+		settings.CallbackTLSCert, settings.BehindProxy)
+	c.when(cert != (settings.CallbackTLSKey.Of(c.Values) != ""), settings.CallbackTLSCert, "it needs %s, and the other way round", settings.CallbackTLSKey)
+	c.when(settings.CallbackSecretFile.Of(c.Values) != "" && settings.CallbackSecretARN.Of(c.Values) != "",
+		settings.CallbackSecretFile, "it excludes %s", settings.CallbackSecretARN)
+	err := apigw.CheckFront(callbackURL(c.Values))
+	switch given := settings.CallbackURL.Of(c.Values) != ""; {
+	case given:
+		c.when(err != nil, settings.CallbackURL, "%w", err)
+	default:
+		c.when(err != nil || strings.HasSuffix(listen, ":0"), settings.CallbackURL, "it is needed, as %s is no address that the functions could call", settings.CallbackListen)
+	}
+}
+
+// isNearby reports whether only this machine or its private network reaches an address.
+func isNearby(address string) bool {
+	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("%q is no address such as :8443 or 127.0.0.1:8443", s)
+		return false
 	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Errorf("%q has no port from 0 to 65535", s)
+	a, err := netip.ParseAddr(host)
+	if err != nil {
+		return host == "localhost"
 	}
-	return nil
+	return a.IsLoopback() || a.IsPrivate()
 }
 
-func (s *Settings) checkTLS() error {
-	var errs []error
-	t := s.TLS
-	switch {
-	case t.Cert != "" && t.Key == "":
-		errs = append(errs, complaint("tls-cert", "it needs tls-key"))
-	case t.Cert == "" && t.Key != "":
-		errs = append(errs, complaint("tls-key", "it needs tls-cert"))
+// callbackURL is the address that the functions are told.
+func callbackURL(v settings.Values) string {
+	if u := settings.CallbackURL.Of(v); u != "" {
+		return u
 	}
-	if len(t.ACMEDomains) > 0 && (t.Cert != "" || t.Key != "") {
-		errs = append(errs, complaint("acme-domain", "it excludes tls-cert and tls-key"))
+	u := url.URL{Scheme: "http", Host: settings.CallbackListen.Of(v)}
+	if settings.CallbackTLSCert.Of(v) != "" {
+		u.Scheme = "https"
 	}
-	if len(t.ACMEDomains) == 0 && t.ACMEEmail != "" {
-		errs = append(errs, complaint("acme-email", "it needs acme-domain"))
-	}
-	for _, d := range t.ACMEDomains {
-		if err := checkDomain(d); err != nil {
-			errs = append(errs, complaint("acme-domain", "%w", err))
-		}
-	}
-	return errors.Join(errs...)
+	return u.String()
 }
 
-// checkDomain checks for a DNS name that a certificate can be had for.
-func checkDomain(d string) error {
-	if _, err := netip.ParseAddr(d); err == nil {
-		return fmt.Errorf("%q is an address, not a domain", d)
+// callbackSecretFile is where the secret is, if it is in a file.
+func callbackSecretFile(v settings.Values) (name string, ours bool) {
+	if name := settings.CallbackSecretFile.Of(v); name != "" {
+		return name, false
 	}
-	if strings.HasPrefix(d, "*.") {
-		return fmt.Errorf("%q: there are no certificates for wildcards this way", d)
-	}
-	labels := strings.Split(d, ".")
-	if len(labels) < 2 || len(d) > 253 {
-		return fmt.Errorf("%q is no domain such as relay.example.org", d)
-	}
-	for _, l := range labels {
-		if !isLabel(l) {
-			return fmt.Errorf("%q is no domain such as relay.example.org", d)
-		}
-	}
-	return nil
-}
-
-// isLabel reports whether l can stand between two dots of a host name.
-func isLabel(l string) bool {
-	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-"
-	return l != "" && len(l) <= 63 && l[0] != '-' && l[len(l)-1] != '-' &&
-		strings.Trim(strings.ToLower(l), letters) == ""
-}
-
-func (s *Settings) checkLimits() error {
-	l, t := s.Limits, s.Transport
-	errs := []error{
-		inRange("max-frame", sizeValue(l.MaxFrame), minFrame, maxFrame),
-		inRange("max-live-frame", sizeValue(l.MaxLiveFrame), minFrame, maxAnyFrame),
-		positive("challenge-timeout", l.ChallengeTimeout),
-		positive("message-ttl", l.MessageTTL),
-		inRange("namespace-ttl", l.NamespaceTTL, 0, maxTTL),
-		positive("pairing-ttl", l.PairingTTL),
-		positive("pairing-ttl-max", l.PairingTTLMax),
-		positive("idle-timeout", t.IdleTimeout),
-		positive("ping-interval", t.PingInterval),
-		positive("write-timeout", t.WriteTimeout),
-		inRange("send-buffer", sizeValue(t.SendBuffer), minFrame, 1<<30),
-		inRange("max-connections", t.MaxConnections, 0, 1<<30),
-	}
-	if l.PairingTTL%time.Second != 0 || l.PairingTTLMax%time.Second != 0 {
-		errs = append(errs, complaint("pairing-ttl, pairing-ttl-max", "they must be whole seconds"))
-	}
-	if l.PairingTTL > l.PairingTTLMax {
-		errs = append(errs, complaint("pairing-ttl", "it is longer than pairing-ttl-max"))
-	}
-	if l.MaxLiveFrame < l.MaxFrame {
-		errs = append(errs, complaint("max-live-frame", "it is smaller than max-frame"))
-	}
-	if t.SendBuffer < l.MaxLiveFrame {
-		errs = append(errs, complaint("send-buffer", "it is smaller than max-live-frame, so that such a frame could not be sent"))
-	}
-	if t.PingInterval >= t.IdleTimeout {
-		errs = append(errs, complaint("ping-interval", "it is not shorter than idle-timeout, so that idle connections would be closed"))
-	}
-	return errors.Join(errs...)
-}
-
-func positive(name string, d time.Duration) error {
-	return inRange(name, d, 1, maxTTL)
-}
-
-func inRange[T ~int64](name string, v, least, most T) error {
-	show := func(v T) string {
-		switch v := any(v).(type) {
-		case time.Duration:
-			return (*durationValue)(&v).String()
-		case sizeValue:
-			return v.String()
-		}
-		return strconv.FormatInt(int64(v), 10)
-	}
-	switch {
-	case v < least && least == 1:
-		return complaint(name, "it must be more than 0")
-	case v < least:
-		return complaint(name, "it must be at least %s", show(least))
-	case v > most:
-		return complaint(name, "it must be at most %s", show(most))
-	}
-	return nil
+	return filepath.Join(settings.DataDir.Of(v), "callback-secret"), true
 }

@@ -1,71 +1,93 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
+	"os"
+	"strings"
 
-	"gopkg.in/yaml.v2"
+	"go.yaml.in/yaml/v4"
+
+	"blindpost/shared/settings"
 )
 
 // maxSettingsFile is the largest settings file that is read.
 const maxSettingsFile = 1 << 20
 
-// fileValue is a value in the settings file: one text or a list of texts. The
-// text is as it stands in the file: 010 and 1:30 are not taken for numbers.
-type fileValue struct {
-	texts []string
-	list  bool
-	bad   bool // something else
-}
-
-// UnmarshalYAML reads a scalar or a list of scalars. It is not called for a
-// value that is left out. It leaves errors to parseFile, which knows the name.
-func (v *fileValue) UnmarshalYAML(unmarshal func(any) error) error {
-	if unmarshal(&v.texts) == nil {
-		v.list = true
-		return nil
+// readFile reads a settings file: YAML, a flat map from names to values. It goes by what is written and not by what YAML
+// takes it for: 010 and 1:30 are no numbers.
+func readFile(v settings.Values, name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("failed to read the settings file: %w", err)
 	}
-	v.texts = make([]string, 1)
-	v.bad = unmarshal(&v.texts[0]) != nil
-	return nil
-}
-
-// parseFile is the ff.ConfigFileParser of the settings file: YAML, a flat map
-// from the names of flags to values. (ffyaml would take nested maps, let the
-// second of two equal keys win, and read numbers as YAML does.)
-func (f *settingsFlags) parseFile(r io.Reader, set func(name, value string) error) error {
-	data, err := io.ReadAll(io.LimitReader(r, maxSettingsFile+1))
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxSettingsFile+1))
 	if err != nil {
 		return fmt.Errorf("failed to read the settings file: %w", err)
 	}
 	if len(data) > maxSettingsFile {
-		return fmt.Errorf("settings file is larger than %d bytes", maxSettingsFile)
+		return fmt.Errorf("%s: settings file is larger than %d bytes", name, maxSettingsFile)
 	}
-	settings := map[string]fileValue{}
-	if err := yaml.UnmarshalStrict(data, &settings); err != nil {
-		return fmt.Errorf("settings file: %w", err)
+	return setFile(v, name, data)
+}
+
+func setFile(v settings.Values, name string, data []byte) error {
+	var document yaml.Node
+	if err := yaml.Unmarshal(data, &document); err != nil {
+		return fmt.Errorf("%s: settings file is no YAML: %w", name, err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		v := settings[name]
-		fl := f.Lookup(name)
+	if len(document.Content) == 0 { // nothing but comments
+		return nil
+	}
+	root := document.Content[0]
+	if root.Kind != yaml.MappingNode {
+		return fmt.Errorf("%s:%d: settings file must be lines \"name: value\"", name, root.Line)
+	}
+	var errs []error
+	seen := map[string]int{}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key, value := root.Content[i], root.Content[i+1]
+		place := fmt.Sprintf("%s:%d: ", name, key.Line)
+		text, err := fileText(v, key.Value, value)
 		switch {
-		case fl == nil || name == "config":
-			return fmt.Errorf("settings file: unknown setting %q", name)
-		case v.bad:
-			return fmt.Errorf("settings file: setting %q must be one value or a list of values", name)
-		case v.texts == nil:
-			return fmt.Errorf("settings file: setting %q has no value", name)
+		case seen[key.Value] > 0:
+			err = fmt.Errorf("%s%s: it is set already, in line %d", place, key.Value, seen[key.Value])
+		case key.Value == settings.Config.Name:
+			err = fmt.Errorf("%s%s: a settings file cannot name another", place, key.Value)
+		case err != nil:
+			err = fmt.Errorf("%s%s: %w", place, key.Value, err)
+		default:
+			err = v.Set(place, settings.Line, key.Value, text)
 		}
-		if _, many := fl.Value.(manyValue); v.list && !many {
-			return fmt.Errorf("settings file: setting %q takes one value, not a list", name)
-		}
-		for _, text := range v.texts {
-			if err := set(name, text); err != nil {
-				return fmt.Errorf("settings file: %w", err)
-			}
-		}
+		seen[key.Value] = key.Line
+		errs = append(errs, err)
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// fileText is a value as it is written, or a list of values with commas between them.
+func fileText(v settings.Values, name string, value *yaml.Node) (string, error) {
+	s, err := v.Lookup(name)
+	switch {
+	case err != nil:
+		return "", err
+	case value.Kind == yaml.ScalarNode && value.Tag == "!!null":
+		return "", errors.New("it has no value")
+	case value.Kind == yaml.ScalarNode:
+		return value.Value, nil
+	case value.Kind != yaml.SequenceNode:
+		return "", errors.New("it must be one value or a list of values")
+	case !s.List:
+		return "", errors.New("it takes one value, not a list")
+	}
+	var texts []string
+	for _, one := range value.Content {
+		if one.Kind != yaml.ScalarNode {
+			return "", errors.New("it must be one value or a list of values")
+		}
+		texts = append(texts, one.Value)
+	}
+	return strings.Join(texts, ","), nil
 }

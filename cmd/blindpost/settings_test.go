@@ -5,26 +5,21 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
-	"pgregory.net/rapid"
+	"go.yaml.in/yaml/v4"
 
-	"blindpost/shared/dialect/aelos"
-	"blindpost/shared/dialect/agentknock"
-	"blindpost/shared/dialect/agentknock/attest"
-	"blindpost/shared/gateway/remote/invoke"
+	"blindpost/shared/settings"
+	"blindpost/shared/standalone"
 )
 
 // parse reads settings from arguments and, unless it is "", a settings file.
-func parse(t testing.TB, file string, args ...string) (Settings, error) {
+func parse(t testing.TB, file string, args ...string) (settings.Values, error) {
 	t.Helper()
 	if file != "" {
 		name := filepath.Join(t.TempDir(), "blindpost.yaml")
@@ -36,34 +31,29 @@ func parse(t testing.TB, file string, args ...string) (Settings, error) {
 	return ParseSettings(args, &bytes.Buffer{})
 }
 
+// with are settings of which nobody has seen whether they go together.
+func with(t testing.TB, lines ...string) settings.Values {
+	t.Helper()
+	v := settings.For(settings.Binary, settings.Line)
+	for _, line := range lines {
+		name, text, _ := strings.Cut(line, "=")
+		if err := v.Set("", settings.Line, name, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return v
+}
+
 func TestDefaults(t *testing.T) {
-	s, err := parse(t, "")
+	v, err := parse(t, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := defaultSettings(); !reflect.DeepEqual(s, want) {
-		t.Errorf("settings are %+v\nwant %+v", s, want)
+	if got := v.Differences(settings.Defaults()); len(got) > 0 {
+		t.Errorf("who says nothing changes %v", got)
 	}
-	// The defaults of section 10 of the Skald specification.
-	want := Limits{
-		MaxFrame: 65536, MaxLiveFrame: 524288, ChallengeTimeout: 30 * time.Second, MailboxCap: 200,
-		MessageTTL: 168 * time.Hour, NamespaceTTL: 168 * time.Hour, ConnectionsPerIP: 30, MessagesPerMinute: 60,
-		ControlFramesPerMinute: 60, PairingTTL: 300 * time.Second, PairingTTLMax: 600 * time.Second,
-		// Those of section 2 of the Aelos specification, and rates that hold what it says.
-		Aelos: aelos.Limits{
-			MaxFrame: 65536, MaxViewers: 8, HelloTimeout: 5 * time.Second,
-			BoatFrames: 1500, ViewerFrames: 120, Commands: 60,
-			CommandBytes: 256 << 10, MaxHandshake: 4 << 10, Handshakes: 120,
-		},
-		// The retention of the Agentknock specification, and limits that an honest client does not meet.
-		Agentknock: agentknock.Limits{
-			ClientExchangesPerMinute: 60, DeviceExchangesPerMinute: 240, ClientOpenExchanges: 64, DeviceOpenExchanges: 256,
-			ClientStoredBytes: 8 << 20, DeviceStoredBytes: 32 << 20, FramesPerMinute: 1200,
-			ExchangeTTL: 24 * time.Hour, RecoveryTTL: 24 * time.Hour, PairingTTL: time.Hour, WakeInterval: 30 * time.Second,
-		},
-	}
-	if s.Limits != want || s.Transport.IdleTimeout != 120*time.Second || s.Transport.PingInterval != 30*time.Second {
-		t.Errorf("limits are %+v, %+v", s.Limits, s.Transport)
+	if got := standalone.LimitsFrom(v); got != standalone.DefaultLimits() {
+		t.Errorf("limits are %+v", got)
 	}
 }
 
@@ -78,7 +68,7 @@ shutdown-spread: 1m
 acme-domain: [a.example.org, b.example.org]
 acme-email: me@example.org
 log-level: DEBUG
-log-format: json
+log-format: text
 push-title: "No: 1"
 push-body: 0x10
 max-frame: 32KiB
@@ -141,104 +131,94 @@ callback-secret-file: /run/secrets/front
 callback-secret-arn: ""
 `
 
-func controller(t *testing.T, s string) aelos.Controller {
+// lines are what everything says of each setting.
+func lines(t *testing.T) map[string]string {
 	t.Helper()
-	c, err := aelos.ParseController(s)
-	if err != nil {
+	var nodes map[string]yaml.Node
+	if err := yaml.Unmarshal([]byte(everything), &nodes); err != nil {
 		t.Fatal(err)
 	}
-	return c
+	said := map[string]string{}
+	for name, n := range nodes {
+		said[name] = n.Value
+		for _, one := range n.Content {
+			said[name] += one.Value + ","
+		}
+	}
+	return said
 }
 
+// The file above sets every setting there is, to something else than its default. (The two that are
+// left out contradict others.)
 func TestFileSetsEverything(t *testing.T) {
-	s, err := parse(t, everything)
+	v, err := parse(t, everything)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Settings{
-		Listen: "127.0.0.1:1", DataDir: "/srv/bp", MetricsListen: "127.0.0.1:2", Pprof: true, ShutdownSpread: time.Minute,
-		BehindProxy: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")},
-		TLS:         TLSSettings{ACMEDomains: []string{"a.example.org", "b.example.org"}, ACMEEmail: "me@example.org"},
-		Log:         LogSettings{Level: slog.LevelDebug, Format: "json"},
-		Limits: Limits{
-			MaxFrame: 32 << 10, MaxLiveFrame: 1 << 20, ChallengeTimeout: 10 * time.Second, MailboxCap: 0,
-			MessageTTL: 90 * time.Minute, NamespaceTTL: 0, ConnectionsPerIP: 1, MessagesPerMinute: 2,
-			ControlFramesPerMinute: 3, PairingTTL: time.Minute, PairingTTLMax: 2 * time.Minute,
-			Aelos: aelos.Limits{
-				MaxFrame: 32 << 10, MaxViewers: 3, HelloTimeout: 6 * time.Second, Leeway: 7 * time.Second, BoatFrames: 4, ViewerFrames: 5,
-				CommandBytes: 64 << 10, MaxHandshake: 2 << 10, Handshakes: 8, MaxViewersPerSub: 2, MaxTokenLife: 25 * time.Hour,
-			},
-			Agentknock: agentknock.Limits{
-				ClientExchangesPerMinute: 1, DeviceExchangesPerMinute: 2, ClientOpenExchanges: 3, DeviceOpenExchanges: 4,
-				ClientStoredBytes: 5 << 10, DeviceStoredBytes: 6 << 10,
-				ExchangeTTL: 168 * time.Hour, RecoveryTTL: 8 * time.Hour, PairingTTL: 9 * time.Minute, WakeInterval: 10 * time.Second,
-			},
-		},
-		Agentknock: AgentknockSettings{Attestation: attest.Require, AttestationRoots: "/etc/roots.pem"},
-		Aelos:      AelosSettings{SecretFile: "/run/secrets/aelos", Path: "/relay", Controller: controller(t, "roles=controller")},
-		Lambda: LambdaSettings{
-			URL: "http://127.0.0.1:3001", Region: "eu-west-3", Functions: invoke.Functions{Connect: "c", Message: "m", Disconnect: "d"},
-			Ingress: "http://127.0.0.1:9324/0/ingress.fifo", Timeout: 28 * time.Second, PathParam: "path",
-			CallbackListen: "10.0.0.1:3", CallbackURL: "https://front.example.org/x", CallbackCert: "/c.pem", CallbackKey: "/k.pem",
-			CallbackSecretFile: "/run/secrets/front",
-		},
-		Transport: Transport{
-			IdleTimeout: time.Minute, PingInterval: 5 * time.Second, SendBuffer: 2 << 20,
-			WriteTimeout: 500 * time.Millisecond, MaxConnections: 1000,
-		},
-	}
-	want.Push.Title, want.Push.Body = "No: 1", "0x10"
-	if !reflect.DeepEqual(s, want) {
-		t.Errorf("settings are %+v\nwant %+v", s, want)
-	}
-	// The file above names every setting there is, but for the TLS files.
-	defaults := defaultSettings()
-	defaults.flags(new(string)).VisitAll(func(f *flag.Flag) {
-		if !strings.Contains(everything, "\n"+f.Name+":") && f.Name != "config" && f.Name != "tls-cert" && f.Name != "tls-key" {
-			t.Errorf("the test lacks %s", f.Name)
+	said := lines(t)
+	for _, s := range settings.All(settings.Binary) {
+		switch s.Name {
+		case "config", "tls-cert", "tls-key", "callback-secret-arn":
+			continue
 		}
-	})
+		if want := with(t, s.Name+"="+said[s.Name]); len(want.Differences(settings.Defaults())) != 1 {
+			t.Errorf("the test lacks %s", s.Name)
+		} else if !reflect.DeepEqual(v.Differences(want), v.Under(want).Differences(want)) {
+			t.Errorf("%s: %q does not arrive", s.Name, said[s.Name])
+		}
+	}
+	if got := fmt.Sprint(settings.BehindProxy.Of(v), settings.ACMEDomains.Of(v)); got != "[10.0.0.0/8 ::1/128] [a.example.org b.example.org]" {
+		t.Errorf("lists are %s", got)
+	}
+	if got := settings.PushTitle.Of(v) + settings.PushBody.Of(v); got != "No: 10x10" {
+		t.Errorf("texts are %q", got)
+	}
 }
 
 func TestFlagBeatsVariableBeatsFile(t *testing.T) {
-	file := "mailbox-cap: 1\nconnections-per-ip: 1\nmessages-per-minute: 1\nbehind-proxy: 10.0.0.1"
+	file := "mailbox-cap: 1\nconnections-per-ip: 1\nmessages-per-minute: 1\nbehind-proxy: 10.0.0.1\nacme-email: a@b"
 	t.Setenv("BLINDPOST_MAILBOX_CAP", "2")
 	t.Setenv("BLINDPOST_CONNECTIONS_PER_IP", "2")
 	t.Setenv("BLINDPOST_LISTEN", "") // as good as not set
-	s, err := parse(t, file, "--mailbox-cap=3", "-behind-proxy", "10.0.0.2, 10.0.0.3", "-behind-proxy", "10.0.0.4")
+	v, err := parse(t, file, "--mailbox-cap=3", "-behind-proxy", "10.0.0.2, 10.0.0.3", "-behind-proxy", "10.0.0.4", "--acme-email=")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := s.Limits
-	if l.MailboxCap != 3 || l.ConnectionsPerIP != 2 || l.MessagesPerMinute != 1 || s.Listen != ":8443" {
-		t.Errorf("limits are %+v, listen is %q", l, s.Listen)
+	l := standalone.LimitsFrom(v).Relay
+	if l.MailboxCap != 3 || l.ConnectionsPerIP != 2 || l.MessagesPerMinute != 1 || settings.Listen.Of(v) != ":8443" || settings.ACMEEmail.Of(v) != "" {
+		t.Errorf("limits are %+v, listen is %q", l, settings.Listen.Of(v))
 	}
-	if got := fmt.Sprint(s.BehindProxy); got != "[10.0.0.2/32 10.0.0.3/32 10.0.0.4/32]" {
+	if got := fmt.Sprint(settings.BehindProxy.Of(v)); got != "[10.0.0.2/32 10.0.0.3/32 10.0.0.4/32]" {
 		t.Errorf("behind-proxy is %s", got)
 	}
 }
 
 func TestMetricsOff(t *testing.T) {
 	for _, file := range []string{"metrics-listen: off", `metrics-listen: ""`} {
-		if s, err := parse(t, file); err != nil || s.MetricsListen != "" {
-			t.Errorf("%s: %q, %v", file, s.MetricsListen, err)
+		if v, err := parse(t, file); err != nil || settings.MetricsListen.Of(v) != "" {
+			t.Errorf("%s: %v", file, err)
 		}
 	}
 	t.Setenv("BLINDPOST_METRICS_LISTEN", "off")
-	if s, err := parse(t, "", "--pprof=false"); err != nil || s.MetricsListen != "" || s.Pprof {
-		t.Errorf("%+v, %v", s, err)
+	if v, err := parse(t, "", "--pprof=false"); err != nil || settings.MetricsListen.Of(v) != "" || settings.Pprof.Of(v) {
+		t.Error(err)
 	}
 }
 
 func TestFileNamedByVariable(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "f.yaml")
-	if err := os.WriteFile(name, []byte("mailbox-cap: 7"), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte("# the cap\nmailbox-cap: 7"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("BLINDPOST_CONFIG", name)
-	s, err := parse(t, "")
-	if err != nil || s.Limits.MailboxCap != 7 {
-		t.Errorf("mailbox-cap is %d, %v", s.Limits.MailboxCap, err)
+	if v, err := parse(t, ""); err != nil || settings.MailboxCap.Of(v) != 7 {
+		t.Error(err)
+	}
+	if err := os.WriteFile(name, []byte("# nothing"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parse(t, ""); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -250,77 +230,78 @@ func TestErrorsNameTheSetting(t *testing.T) {
 		args string
 		want string // in the error
 	}{
-		{name: "unknown flag", args: "--mailbox-size=1", want: "mailbox-size"},
-		{name: "bad flag", args: "--mailbox-cap=many", want: "flag -mailbox-cap: it must be a whole number"},
-		{name: "negative count", args: "--mailbox-cap=-1", want: "flag -mailbox-cap: it must be a whole number, 0 or more"},
-		{name: "time without unit", args: "--idle-timeout=120", want: "flag -idle-timeout: it must be a time with its unit"},
-		{name: "negative time", args: "--message-ttl=-1h", want: "flag -message-ttl"},
-		{name: "bad size", args: "--max-frame=64KB", want: "flag -max-frame: it must be a number of bytes"},
-		{name: "huge size", args: "--max-frame=9223372036854775807KiB", want: "flag -max-frame: it must be a number of bytes"},
-		{name: "bad level", args: "--log-level=loud", want: "flag -log-level: it must be debug"},
-		{name: "bad CIDR", args: "--behind-proxy=10.0.0.0/8,10.0.0.0/33", want: `flag -behind-proxy: "10.0.0.0/33" is neither`},
-		{name: "address with zone", args: "--behind-proxy=fe80::1%eth0", want: "flag -behind-proxy"},
+		{name: "unknown flag", args: "--mailbox-size=1", want: "--mailbox-size: there is no such setting; the nearest is --mailbox-cap"},
+		{name: "bad flag", args: "--mailbox-cap=many", want: `--mailbox-cap "many": it must be a whole number, 0 or more`},
+		{name: "negative count", args: "--mailbox-cap=-1", want: `--mailbox-cap "-1": it must be a whole number, 0 or more`},
+		{name: "time without unit", args: "--idle-timeout=120", want: `--idle-timeout "120": it must be a time with its unit`},
+		{name: "negative time", args: "--message-ttl=-1h", want: "--message-ttl"},
+		{name: "bad size", args: "--max-frame=64KB", want: `--max-frame "64KB": it must be a number of bytes`},
+		{name: "huge size", args: "--max-frame=9223372036854775807KiB", want: "--max-frame"},
+		{name: "bad level", args: "--log-level=loud", want: `--log-level "loud": it must be debug`},
+		{name: "bad CIDR", args: "--behind-proxy=10.0.0.0/8,10.0.0.0/33", want: `--behind-proxy "10.0.0.0/8,10.0.0.0/33": it must be addresses or CIDRs`},
+		{name: "address with zone", args: "--behind-proxy=fe80::1%eth0", want: "--behind-proxy"},
 		{name: "argument", args: "serve", want: `unexpected argument "serve"`},
 
-		{name: "unknown variable", env: "BLINDPOST_MAILBOXCAP=1", want: "BLINDPOST_MAILBOXCAP"},
-		{name: "unknown empty variable", env: "BLINDPOST_X=", want: "BLINDPOST_X"},
-		{name: "bad variable", env: "BLINDPOST_MAILBOX_CAP=x", want: `"BLINDPOST_MAILBOX_CAP": it must be a whole number`},
+		{name: "unknown variable", env: "BLINDPOST_MAILBOXCAP=1", want: "BLINDPOST_MAILBOXCAP: there is no such setting; the nearest is BLINDPOST_MAILBOX_CAP"},
+		{name: "unknown empty variable", env: "BLINDPOST_X=", want: "BLINDPOST_X: there is no such setting"},
+		{name: "bad variable", env: "BLINDPOST_MAILBOX_CAP=x", want: `BLINDPOST_MAILBOX_CAP "x": it must be a whole number`},
 
 		{name: "no such file", args: "--config=/does/not/exist", want: "/does/not/exist"},
-		{name: "unknown key", file: "mailbox_cap: 1", want: `unknown setting "mailbox_cap"`},
-		{name: "name of a variable as key", file: "BLINDPOST_MAILBOX_CAP: 1", want: `unknown setting "BLINDPOST_MAILBOX_CAP"`},
-		{name: "file names a file", file: "config: other.yaml", want: `unknown setting "config"`},
-		{name: "bad value", file: "mailbox-cap: 1.5", want: `"mailbox-cap" from config file: it must be a whole number`},
-		{name: "no value", file: "mailbox-cap:", want: `"mailbox-cap" has no value`},
-		{name: "two values", file: "mailbox-cap: [1, 2]", want: `"mailbox-cap" takes one value`},
-		{name: "map", file: "limits:\n  mailbox-cap: 1", want: `unknown setting "limits"`},
-		{name: "map as value", file: "mailbox-cap: {a: 1}", want: `"mailbox-cap" must be one value`},
-		{name: "key twice", file: "mailbox-cap: 1\nmailbox-cap: 2", want: "mailbox-cap"},
-		{name: "no map", file: "- a", want: "settings file"},
-		{name: "no YAML", file: "a: [", want: "settings file"},
+		{name: "unknown key", file: "mailbox_cap: 1", want: `blindpost.yaml:1: mailbox_cap: there is no such setting; the nearest is mailbox-cap`},
+		{name: "name of a variable as key", file: "BLINDPOST_MAILBOX_CAP: 1", want: `blindpost.yaml:1: BLINDPOST_MAILBOX_CAP: there is no such setting`},
+		{name: "file names a file", file: "config: other.yaml", want: `blindpost.yaml:1: config: a settings file cannot name another`},
+		{name: "bad value", file: "listen: :1\n\nmailbox-cap: 1.5", want: `blindpost.yaml:3: mailbox-cap "1.5": it must be a whole number`},
+		{name: "no value", file: "mailbox-cap:", want: `blindpost.yaml:1: mailbox-cap: it has no value`},
+		{name: "two values", file: "mailbox-cap: [1, 2]", want: `mailbox-cap: it takes one value`},
+		{name: "map", file: "limits:\n  mailbox-cap: 1", want: `blindpost.yaml:1: limits: there is no such setting`},
+		{name: "map as value", file: "mailbox-cap: {a: 1}", want: `mailbox-cap: it must be one value`},
+		{name: "key twice", file: "mailbox-cap: 1\nmailbox-cap: 2", want: "blindpost.yaml:2: mailbox-cap: it is set already, in line 1"},
+		{name: "no map", file: "- a", want: "blindpost.yaml:1: settings file must be lines"},
+		{name: "no YAML", file: "a: [", want: "blindpost.yaml: settings file is no YAML: yaml: line 2"},
 		{name: "too large", file: "# " + strings.Repeat("x", 1<<20), want: "larger than"},
 
-		{name: "listen", args: "--listen=8443", want: `setting listen: "8443" is no address`},
-		{name: "port", args: "--listen=:99999", want: "setting listen"},
-		{name: "metrics-listen", args: "--metrics-listen=x", want: "setting metrics-listen"},
-		{name: "same address", args: "--listen=:1 --metrics-listen=:1", want: "setting metrics-listen: it is the same"},
-		{name: "profiles without an address", args: "--pprof --metrics-listen=off", want: "setting pprof: it needs metrics-listen"},
-		{name: "bad bool", file: "pprof: yes please", want: `"pprof" from config file: it must be true or false`},
-		{name: "no data folder", args: "--data-dir=", want: "setting data-dir"},
-		{name: "log format", args: "--log-format=xml", want: `setting log-format: "xml"`},
-		{name: "certificate alone", args: "--tls-cert=c", want: "setting tls-cert: it needs tls-key"},
-		{name: "key alone", args: "--tls-key=k", want: "setting tls-key: it needs tls-cert"},
-		{name: "two sources", args: "--tls-cert=c --tls-key=k --acme-domain=a.example.org", want: "setting acme-domain: it excludes tls-cert"},
-		{name: "ACME for an address", args: "--acme-domain=192.0.2.1", want: "setting acme-domain: \"192.0.2.1\" is an address"},
-		{name: "ACME for a wildcard", args: "--acme-domain=*.example.org", want: "setting acme-domain"},
-		{name: "ACME for a URL", args: "--acme-domain=https://example.org", want: "setting acme-domain"},
-		{name: "ACME for localhost", args: "--acme-domain=localhost", want: "setting acme-domain"},
-		{name: "ACME for dots", args: "--acme-domain=a..b", want: "setting acme-domain"},
-		{name: "e-mail without ACME", args: "--acme-email=me@example.org", want: "setting acme-email: it needs acme-domain"},
-		{name: "message-ttl 0", args: "--message-ttl=0s", want: "setting message-ttl: it must be more than 0"},
-		{name: "message-ttl for ever", args: "--message-ttl=1000000h", want: "setting message-ttl: it must be at most 876000h"},
-		{name: "small frame", args: "--max-frame=1KiB", want: "setting max-frame: it must be at least 4KiB"},
-		{name: "frame that no item holds", args: "--max-frame=400KiB", want: "setting max-frame: it must be at most 392KiB"},
-		{name: "live below stored", args: "--max-live-frame=32KiB", want: "setting max-live-frame"},
-		{name: "buffer below frame", args: "--send-buffer=256KiB", want: "setting send-buffer: it is smaller than max-live-frame"},
-		{name: "slow pings", args: "--ping-interval=2m", want: "setting ping-interval"},
-		{name: "pairing default above most", args: "--pairing-ttl=11m", want: "setting pairing-ttl: it is longer"},
-		{name: "pairing in parts of seconds", args: "--pairing-ttl=1500ms", want: "setting pairing-ttl, pairing-ttl-max: they must be whole"},
-		{name: "zero timeouts", args: "--write-timeout=0s", want: "setting write-timeout: it must be more than 0"},
-		{name: "long title", args: "--push-title=" + strings.Repeat("t", 257), want: "setting push-title"},
-		{name: "no claim", args: "--aelos-controller=ctl", want: `flag -aelos-controller: "ctl" is no claim`},
-		{name: "a claim of the protocol", args: "--aelos-controller=role=viewer", want: `flag -aelos-controller: claim "role" has`},
-		{name: "Aelos path without a secret", args: "--aelos-path=/relay", want: "setting aelos-path: it needs aelos-secret-file"},
-		{name: "Aelos path of another protocol", args: "--aelos-secret-file=s --aelos-path=/v1/ws", want: `setting aelos-path: "/v1/ws" is or may be taken`},
-		{name: "Aelos path with a query", args: "--aelos-secret-file=s --aelos-path=/a?b", want: "setting aelos-path"},
-		{name: "no viewers", args: "--aelos-max-viewers=0", want: "setting aelos-max-viewers: it must be more than 0"},
-		{name: "small Aelos frame", args: "--aelos-max-frame=1KiB", want: "setting aelos-max-frame: it must be at least 2KiB"},
-		{name: "no time for hello", args: "--aelos-hello-timeout=0s", want: "setting aelos-hello-timeout"},
-		{name: "a demand that there is not", args: "--agentknock-attestation=on", want: "flag -agentknock-attestation: it must be off, check or require"},
-		{name: "attestation without roots", args: "--agentknock-attestation=check", want: "setting agentknock-attestation: it needs a file with the roots"},
-		{name: "demand without roots", args: "--agentknock-attestation=require", want: "setting agentknock-attestation: it needs a file with the roots"},
-		{name: "roots that nobody uses", args: "--agentknock-attestation-roots=r.pem", want: "setting agentknock-attestation: roots are named"},
-		{name: "spread", args: "--shutdown-spread=2h", want: "setting shutdown-spread: it must be at most 1h"},
+		{name: "listen", args: "--listen=8443", want: `--listen "8443": it must be an address such as :8443`},
+		{name: "port", args: "--listen=:99999", want: `--listen ":99999"`},
+		{name: "metrics-listen", args: "--metrics-listen=x", want: "--metrics-listen"},
+		{name: "same address", args: "--listen=:1 --metrics-listen=:1", want: `--metrics-listen ":1": it is the same address as listen`},
+		{name: "profiles without an address", args: "--pprof --metrics-listen=off", want: `--pprof "true": it needs metrics-listen`},
+		{name: "bad bool", file: "pprof: yes please", want: `pprof "yes please": it must be true or false`},
+		{name: "no data folder", args: "--data-dir=", want: `--data-dir "": it must be text that is not empty`},
+		{name: "log format", args: "--log-format=xml", want: `--log-format "xml": it must be text or json`},
+		{name: "certificate alone", args: "--tls-cert=c", want: `--tls-cert "c": it needs tls-key`},
+		{name: "key alone", args: "--tls-key=k", want: `--tls-key "k": it needs tls-cert`},
+		{name: "two sources", args: "--tls-cert=c --tls-key=k --acme-domain=a.example.org", want: `--acme-domain "a.example.org": it excludes tls-cert`},
+		{name: "ACME for an address", args: "--acme-domain=192.0.2.1", want: `--acme-domain "192.0.2.1": it must be host names such as relay.example.org, neither addresses`},
+		{name: "ACME for a wildcard", args: "--acme-domain=*.example.org", want: "acme-domain"},
+		{name: "ACME for a URL", args: "--acme-domain=https://example.org", want: "acme-domain"},
+		{name: "ACME for localhost", args: "--acme-domain=localhost", want: "acme-domain"},
+		{name: "ACME for dots", args: "--acme-domain=a..b", want: "acme-domain"},
+		{name: "e-mail without ACME", args: "--acme-email=me@example.org", want: `--acme-email "me@example.org": it needs acme-domain`},
+		{name: "message-ttl 0", args: "--message-ttl=0s", want: `--message-ttl "0s": it must be from 1ms to 36500d`},
+		{name: "message-ttl for ever", args: "--message-ttl=1000000h", want: `--message-ttl "1000000h": it must be from 1ms to 36500d`},
+		{name: "small frame", args: "--max-frame=1KiB", want: `--max-frame "1KiB": it must be from 4KiB to 392KiB`},
+		{name: "frame that no item holds", args: "--max-frame=400KiB", want: `--max-frame "400KiB": it must be from 4KiB to 392KiB`},
+		{name: "live below stored", args: "--max-live-frame=32KiB", want: "max-live-frame"},
+		{name: "buffer below frame", args: "--send-buffer=256KiB", want: `--send-buffer "256KiB": it is smaller than max-live-frame`},
+		{name: "slow pings", args: "--ping-interval=2m", want: "ping-interval"},
+		{name: "pairing default above most", args: "--pairing-ttl=11m", want: `--pairing-ttl "11m": it is longer than pairing-ttl-max`},
+		{name: "pairing in parts of seconds", args: "--pairing-ttl=1500ms", want: `--pairing-ttl "1500ms": it must be whole seconds`},
+		{name: "zero timeouts", args: "--write-timeout=0s", want: `--write-timeout "0s": it must be from 1ms`},
+		{name: "long title", args: "--push-title=" + strings.Repeat("t", 257), want: "--push-title"},
+		{name: "no claim", args: "--aelos-controller=ctl", want: `--aelos-controller "ctl": "ctl" is no claim`},
+		{name: "a claim of the protocol", args: "--aelos-controller=role=viewer", want: `--aelos-controller "role=viewer": claim "role" has`},
+		{name: "Aelos path without a secret", args: "--aelos-path=/relay", want: `--aelos-path "/relay": it needs aelos-secret-file`},
+		{name: "Aelos path of another protocol", args: "--aelos-secret-file=s --aelos-path=/v1/ws", want: `--aelos-path "/v1/ws": "/v1/ws" is or may be taken`},
+		{name: "Aelos path with a query", args: "--aelos-secret-file=s --aelos-path=/a?b", want: `--aelos-path "/a?b": it must be a path`},
+		{name: "no viewers", args: "--aelos-max-viewers=0", want: `--aelos-max-viewers "0": it must be from 1 to 1000`},
+		{name: "small Aelos frame", args: "--aelos-max-frame=1KiB", want: `--aelos-max-frame "1KiB": it must be from 2KiB to 1MiB`},
+		{name: "no time for hello", args: "--aelos-hello-timeout=0s", want: "--aelos-hello-timeout"},
+		{name: "a demand that there is not", args: "--agentknock-attestation=on", want: `--agentknock-attestation "on": it must be off, check or require`},
+		{name: "attestation without roots", args: "--agentknock-attestation=check", want: `--agentknock-attestation "check": it needs a file with the roots`},
+		{name: "demand without roots", args: "--agentknock-attestation=require", want: `--agentknock-attestation "require": it needs a file with the roots`},
+		{name: "roots that nobody uses", args: "--agentknock-attestation-roots=r.pem", want: `agentknock-attestation: roots are named`},
+		{name: "a pasted secret", args: "--lambda=http://127.0.0.1:1 --callback-secret-arn=s3cr3t", want: "--callback-secret-arn: it must be the ARN of a secret, not the secret itself"},
+		{name: "spread", args: "--shutdown-spread=2h", want: `--shutdown-spread "2h": it must be from 0s to 1h`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -334,7 +315,7 @@ func TestErrorsNameTheSetting(t *testing.T) {
 			if !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error is %q, want %q in it", err, tt.want)
 			}
-			if !reflect.DeepEqual(s, Settings{}) {
+			if !reflect.DeepEqual(s, settings.Values{}) {
 				t.Errorf("settings come with the error: %+v", s)
 			}
 		})
@@ -342,56 +323,50 @@ func TestErrorsNameTheSetting(t *testing.T) {
 }
 
 func TestAllThatIsWrongIsSaid(t *testing.T) {
-	_, err := parse(t, "", "--listen=x", "--data-dir=", "--tls-cert=c", "--message-ttl=0s")
-	for _, want := range []string{"listen", "data-dir", "tls-cert", "message-ttl"} {
-		if err == nil || !strings.Contains(err.Error(), "setting "+want) {
+	t.Setenv("BLINDPOST_MAILBOX_CAP", "many")
+	_, err := parse(t, "mailbox-cup: 1", "--listen=x", "--message-ttl=0s", "--data-dir=")
+	for _, want := range []string{"--listen", "--message-ttl", "--data-dir", "BLINDPOST_MAILBOX_CAP", "blindpost.yaml:1: mailbox-cup"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error is %q, want %q in it", err, want)
 		}
 	}
 }
 
-func TestHelpNamesEverySettingWithItsDefault(t *testing.T) {
-	var out bytes.Buffer
-	if _, err := ParseSettings([]string{"--mailbox-cap=5", "--help"}, &out); !errors.Is(err, flag.ErrHelp) {
-		t.Fatalf("error is %v", err)
-	}
-	help := out.String()
-	d := defaultSettings()
-	d.flags(new(string)).VisitAll(func(f *flag.Flag) {
-		if !regexp.MustCompile(`(?m)^  --` + f.Name + `( |$)`).MatchString(help) {
-			t.Errorf("help lacks %s", f.Name)
+// The short help is for two screens, the long one has everything.
+func TestHelp(t *testing.T) {
+	helps := map[bool]string{}
+	for _, args := range [][]string{{"--mailbox-cap=5", "--help"}, {"--help-all"}} {
+		var out bytes.Buffer
+		if _, err := ParseSettings(args, &out); !errors.Is(err, flag.ErrHelp) {
+			t.Fatalf("error is %v", err)
 		}
-	})
+		helps[args[0] == "--help-all"] = out.String()
+		for _, line := range strings.Split(out.String(), "\n") {
+			if len(line) > 100 && !strings.HasPrefix(line, "Front of") {
+				t.Errorf("%d columns: %s", len(line), line)
+			}
+		}
+	}
+	if n := strings.Count(helps[false], "\n"); n > 60 {
+		t.Errorf("the short help has %d lines", n)
+	}
+	for _, s := range settings.All(settings.Binary) {
+		name := regexp.MustCompile(`(?m)^  --` + s.Name + `( |$)`)
+		if !name.MatchString(helps[true]) || name.MatchString(helps[false]) == s.Group.More {
+			t.Errorf("%s is in the wrong help", s.Name)
+		}
+	}
 	for _, want := range []string{
-		"--max-frame BYTES", "(default 64KiB)", "(default 512KiB)", "(default 4MiB)", "(default 30s)", "(default 2m)", "(default 168h)",
-		"(default 200)", "(default 5m)", "(default 10m)", "(default :8443)", "(default 127.0.0.1:9464)", "(default blindpost-data)",
-		"(default info)", "(default json)", "(default Skald)", "(default Action required)", "BLINDPOST_LOG_LEVEL",
+		"--max-frame BYTES", "(default 64KiB)", "(default 512KiB)", "(default 4MiB)", "(default 30s)", "(default 2m)", "(default 7d)",
+		"(default 200)", "(default :8443)", "(default blindpost-data)", "(default Action required)", "BLINDPOST_LOG_LEVEL",
 	} {
-		if !strings.Contains(help, want) {
+		if !strings.Contains(helps[true], want) {
 			t.Errorf("help lacks %q", want)
 		}
 	}
 	if t.Failed() {
-		t.Log(help)
+		t.Log(helps[true])
 	}
-}
-
-// What a value prints is read as the same value; see also `differences`.
-func TestValuesPrintAsTheyAreRead(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		size, duration := sizeValue(rapid.Int64Min(0).Draw(t, "size")), durationValue(rapid.Int64Min(0).Draw(t, "duration"))
-		if rapid.Bool().Draw(t, "round") {
-			size, duration = size>>30<<30, duration/durationValue(time.Minute)*durationValue(time.Minute)
-		}
-		var size2 sizeValue
-		var duration2 durationValue
-		if err := size2.Set(size.String()); err != nil || size2 != size {
-			t.Errorf("size %d prints %s and is read as %d, %v", size, &size, size2, err)
-		}
-		if err := duration2.Set(duration.String()); err != nil || duration2 != duration {
-			t.Errorf("time %d prints %s and is read as %d, %v", duration, &duration, duration2, err)
-		}
-	})
 }
 
 func FuzzSettingsFile(f *testing.F) {
@@ -399,10 +374,9 @@ func FuzzSettingsFile(f *testing.F) {
 	f.Add([]byte("mailbox-cap: 1\nlisten: [a"))
 	f.Add([]byte("a: &a [*a, {b: !!binary xx}]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s := defaultSettings()
-		fs := s.flags(new(string))
-		if err := fs.parseFile(bytes.NewReader(data), fs.Set); err == nil {
-			_ = s.check()
+		v := settings.For(settings.Binary, settings.Line)
+		if err := setFile(v, "f", data); err == nil {
+			_ = checkSettings(v)
 		}
 	})
 }

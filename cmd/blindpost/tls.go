@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/crypto/acme"
 	"golang.org/x/crypto/acme/autocert"
+
+	"blindpost/shared/settings"
 )
 
 // TLSSource is where the certificate of the relay comes from.
@@ -21,19 +23,19 @@ type TLSSource int
 // The sources.
 const (
 	SelfSigned TLSSource = iota + 1 // made here, for localhost
-	FromFiles                       // TLS.Cert and TLS.Key
+	FromFiles                       // tls-cert and tls-key
 	FromACME                        // Let's Encrypt
 	NoTLS                           // a proxy in front ends TLS
 )
 
-// TLSSource is what the settings come to.
-func (s Settings) TLSSource() TLSSource {
+// tlsSource is what the settings come to.
+func tlsSource(v settings.Values) TLSSource {
 	switch {
-	case s.TLS.Cert != "":
+	case settings.TLSCert.Of(v) != "":
 		return FromFiles
-	case len(s.TLS.ACMEDomains) > 0:
+	case len(settings.ACMEDomains.Of(v)) > 0:
 		return FromACME
-	case len(s.BehindProxy) > 0:
+	case len(settings.BehindProxy.Of(v)) > 0:
 		return NoTLS
 	}
 	return SelfSigned
@@ -47,21 +49,21 @@ const tlsFolder = "tls"
 // start; a certificate by ACME is fetched when the first client asks for it.
 // The hostname of the machine goes into a self-signed certificate; now is the
 // clock that it expires by.
-func NewTLS(s Settings, hostname string, now func() time.Time, log *slog.Logger) (*tls.Config, error) {
+func NewTLS(v settings.Values, hostname string, now func() time.Time, log *slog.Logger) (*tls.Config, error) {
 	// HTTP/2 is not offered: its connections cannot become WebSockets here.
 	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
-	dir := filepath.Join(s.DataDir, tlsFolder)
-	switch s.TLSSource() {
+	dir := filepath.Join(settings.DataDir.Of(v), tlsFolder)
+	switch tlsSource(v) {
 	case NoTLS:
 		return nil, nil
 	case FromFiles:
-		f, err := newFileCert(s.TLS.Cert, s.TLS.Key, log)
+		f, err := newFileCert(settings.TLSCert.Of(v), settings.TLSKey.Of(v), log)
 		if err != nil {
 			return nil, err
 		}
 		c.GetCertificate = f.GetCertificate
 	case FromACME:
-		c.GetCertificate = acmeCertificates(s.TLS, filepath.Join(dir, "acme"), log)
+		c.GetCertificate = acmeCertificates(settings.ACMEDomains.Of(v), settings.ACMEEmail.Of(v), filepath.Join(dir, "acme"), log)
 		c.NextProtos = append(c.NextProtos, acme.ALPNProto)
 	default:
 		f, err := newSelfSigned(dir, localNames(hostname), now, log)
@@ -78,15 +80,11 @@ func NewTLS(s Settings, hostname string, now func() time.Time, log *slog.Logger)
 var errNotOurs = errors.New("no certificate for this domain")
 
 // acmeCertificates gets certificates from Let's Encrypt and keeps them in dir.
-func acmeCertificates(t TLSSettings, dir string, log *slog.Logger) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	var domains []string
-	for _, d := range t.ACMEDomains {
-		domains = append(domains, strings.ToLower(d))
-	}
+func acmeCertificates(domains []string, email, dir string, log *slog.Logger) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	m := &autocert.Manager{
 		Prompt: autocert.AcceptTOS,
 		Cache:  autocert.DirCache(dir),
-		Email:  t.ACMEEmail,
+		Email:  email,
 		HostPolicy: func(_ context.Context, host string) error {
 			if !slices.Contains(domains, host) {
 				return errNotOurs

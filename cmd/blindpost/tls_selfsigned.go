@@ -67,6 +67,12 @@ func localNames(hostname string) []string {
 	return append(names, hostname)
 }
 
+// isLabel reports whether l can stand between two dots of a host name.
+func isLabel(l string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-"
+	return l != "" && len(l) <= 63 && l[0] != '-' && l[len(l)-1] != '-' && strings.Trim(l, letters) == ""
+}
+
 // newSelfSigned reads the certificate in dir, or makes one.
 func newSelfSigned(dir string, names []string, now func() time.Time, log *slog.Logger) (*selfSigned, error) {
 	s := &selfSigned{dir: dir, names: names, now: now, log: log}

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"log/slog"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,26 +51,24 @@ func served(t *testing.T, c *tls.Config, name string) *x509.Certificate {
 }
 
 func TestTLSSource(t *testing.T) {
-	proxy := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
-	files := TLSSettings{Cert: "c", Key: "k"}
-	domains := TLSSettings{ACMEDomains: []string{"a.example.org"}}
+	const proxy, files, domains = "behind-proxy=10.0.0.0/8", "tls-cert=c", "acme-domain=a.example.org"
 	tests := []struct {
-		s    Settings
-		want TLSSource
+		lines []string
+		want  TLSSource
 	}{
-		{Settings{}, SelfSigned},
-		{Settings{TLS: files}, FromFiles},
-		{Settings{TLS: domains}, FromACME},
-		{Settings{BehindProxy: proxy}, NoTLS},
-		{Settings{BehindProxy: proxy, TLS: files}, FromFiles},
-		{Settings{BehindProxy: proxy, TLS: domains}, FromACME},
+		{nil, SelfSigned},
+		{[]string{files}, FromFiles},
+		{[]string{domains}, FromACME},
+		{[]string{proxy}, NoTLS},
+		{[]string{proxy, files}, FromFiles},
+		{[]string{proxy, domains}, FromACME},
 	}
 	for _, tt := range tests {
-		if got := tt.s.TLSSource(); got != tt.want {
-			t.Errorf("%+v: source %d, want %d", tt.s, got, tt.want)
+		if got := tlsSource(with(t, tt.lines...)); got != tt.want {
+			t.Errorf("%q: source %d, want %d", tt.lines, got, tt.want)
 		}
 	}
-	if c, err := NewTLS(Settings{BehindProxy: proxy}, "h", time.Now, slog.New(slog.DiscardHandler)); c != nil || err != nil {
+	if c, err := NewTLS(with(t, proxy), "h", time.Now, slog.New(slog.DiscardHandler)); c != nil || err != nil {
 		t.Errorf("behind a proxy: %v, %v", c, err)
 	}
 }
@@ -79,7 +76,7 @@ func TestTLSSource(t *testing.T) {
 // A client that trusts the public copy reaches the relay by every name.
 func TestSelfSignedServesEveryName(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "data")
-	c, err := NewTLS(Settings{DataDir: dir}, "Box.Example.org.", time.Now, slog.New(slog.DiscardHandler))
+	c, err := NewTLS(with(t, "data-dir="+dir), "Box.Example.org.", time.Now, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +317,7 @@ func TestFilesAreReadAgainWhenTheyChange(t *testing.T) {
 	at := time.Now().Add(-time.Hour)
 	writePair(t, certFile, keyFile, "one.example.org", at)
 	var log bytes.Buffer
-	c, err := NewTLS(Settings{TLS: TLSSettings{Cert: certFile, Key: keyFile}}, "", time.Now, textLog(&log))
+	c, err := NewTLS(with(t, "tls-cert="+certFile, "tls-key="+keyFile), "", time.Now, textLog(&log))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,13 +364,13 @@ func TestFilesThatCannotBeUsedStopTheStart(t *testing.T) {
 	certFile, keyFile, other := filepath.Join(dir, "c"), filepath.Join(dir, "k"), filepath.Join(dir, "o")
 	writePair(t, certFile, keyFile, "a.example.org", time.Now())
 	writePair(t, filepath.Join(dir, "x"), other, "a.example.org", time.Now())
-	for _, files := range []TLSSettings{
-		{Cert: filepath.Join(dir, "none"), Key: keyFile},
-		{Cert: certFile, Key: filepath.Join(dir, "none")},
-		{Cert: certFile, Key: other},
-		{Cert: keyFile, Key: certFile},
+	for _, files := range [][2]string{
+		{filepath.Join(dir, "none"), keyFile},
+		{certFile, filepath.Join(dir, "none")},
+		{certFile, other},
+		{keyFile, certFile},
 	} {
-		c, err := NewTLS(Settings{TLS: files}, "", time.Now, slog.New(slog.DiscardHandler))
+		c, err := NewTLS(with(t, "tls-cert="+files[0], "tls-key="+files[1]), "", time.Now, slog.New(slog.DiscardHandler))
 		if err == nil {
 			t.Errorf("%+v: %v", files, c)
 		} else if !strings.Contains(err.Error(), dir) {
@@ -398,7 +395,7 @@ func TestACMEServesFromItsCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	s := Settings{DataDir: dir, TLS: TLSSettings{ACMEDomains: []string{"Relay.example.org"}, ACMEEmail: "me@example.org"}}
+	s := with(t, "data-dir="+dir, "acme-domain=Relay.example.org", "acme-email=me@example.org")
 	c, err := NewTLS(s, "", time.Now, textLog(&log))
 	if err != nil {
 		t.Fatal(err)

@@ -36,6 +36,7 @@ import (
 	"blindpost/shared/queue"
 	"blindpost/shared/queue/local"
 	"blindpost/shared/relay"
+	"blindpost/shared/settings"
 	"blindpost/shared/table"
 	"blindpost/shared/table/bolt"
 	"blindpost/shared/table/mem"
@@ -96,18 +97,12 @@ type Limits struct {
 }
 
 // DefaultLimits are those of the specifications.
-func DefaultLimits() Limits {
+func DefaultLimits() Limits { return LimitsFrom(settings.Defaults()) }
+
+// LimitsFrom reads the limits of the core and of all dialects.
+func LimitsFrom(v settings.Values) Limits {
 	return Limits{
-		Relay: relay.Limits{
-			MailboxCap:        200,
-			MessageTTL:        7 * 24 * time.Hour,
-			ConnectionsPerIP:  30,
-			MessagesPerMinute: 60,
-			ControlPerMinute:  60,
-		},
-		Skald:      skald.DefaultLimits(),
-		Agentknock: agentknock.DefaultLimits(),
-		Aelos:      aelos.DefaultLimits(),
+		Relay: relay.LimitsFrom(v), Skald: skald.LimitsFrom(v), Agentknock: agentknock.LimitsFrom(v), Aelos: aelos.LimitsFrom(v),
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"blindpost/shared/proof/sqstest"
 	"blindpost/shared/push/sns"
 	"blindpost/shared/queue/sqs"
+	"blindpost/shared/settings"
 	"blindpost/shared/table"
 	"blindpost/shared/table/mem"
 )
@@ -51,7 +52,7 @@ type stage struct {
 	bytes    *sizes
 	provider *provider
 	log      *logbook
-	config   wiring.Config
+	config   settings.Values
 	stop     chan struct{} // ends the schedule
 	stopped  chan struct{}
 
@@ -95,7 +96,10 @@ func open(t *testing.T, connectionAge time.Duration) *stage {
 		Connect: s.function(wiring.Connect), Disconnect: s.function(wiring.Disconnect), Integration: s.sendToIngress,
 		InMemory: true, MaxAge: connectionAge,
 	})
-	s.config.CallbackURL = s.api.Callback() // which is none of API Gateway's own
+	// Its address is none of API Gateway's own.
+	if err := s.config.Set("", settings.Variable, "api-callback-url", s.api.Callback()); err != nil {
+		t.Fatal(err)
+	}
 	go s.schedule()
 	t.Cleanup(func() {
 		close(s.stop)

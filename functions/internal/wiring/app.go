@@ -4,20 +4,20 @@ import (
 	"context"
 	"net/http"
 
-	"blindpost/shared/dialect/skald"
 	"blindpost/shared/gateway"
 	"blindpost/shared/gateway/apigw"
 	"blindpost/shared/push"
 	"blindpost/shared/push/sns"
 	"blindpost/shared/queue/sqs"
 	"blindpost/shared/relay"
+	"blindpost/shared/settings"
 	"blindpost/shared/settings/secret"
 	"blindpost/shared/table"
 )
 
 // App is the relay of one process of a function.
 type App struct {
-	cfg     Config
+	values  settings.Values
 	backend Backend
 	queue   *sqs.Queue
 	// core makes the relay when it is first needed: the storage is opened then, and
@@ -38,16 +38,16 @@ type core struct {
 }
 
 // New makes an App. It connects to nothing.
-func New(c Config, b Backend) *App {
-	a := &App{cfg: c, backend: b}
+func New(v settings.Values, b Backend) *App {
+	a := &App{values: v, backend: b}
 	a.queue = sqs.New(b.SQS, sqs.Options{
-		Standard: c.JobsQueueURL, FIFO: c.IngressQueueURL,
+		Standard: settings.JobsQueueURL.Of(v), FIFO: settings.IngressQueueURL.Of(v),
 		GroupID: apigw.GroupID, Now: b.Now, NewID: b.NewID,
 	})
 	a.ingress = sqs.NewConsumer(b.SQS, sqs.ConsumerOptions{
-		QueueURL: c.IngressQueueURL, MaxAttempts: int(c.IngressAttempts), Log: b.Log,
+		QueueURL: settings.IngressQueueURL.Of(v), MaxAttempts: int(settings.IngressAttempts.Of(v)), Log: b.Log,
 	})
-	a.jobs = sqs.NewConsumer(b.SQS, sqs.ConsumerOptions{QueueURL: c.JobsQueueURL, Log: b.Log})
+	a.jobs = sqs.NewConsumer(b.SQS, sqs.ConsumerOptions{QueueURL: settings.JobsQueueURL.Of(v), Log: b.Log})
 	a.core = memoize(func(ctx context.Context) (*core, error) {
 		t, err := b.Table(ctx)
 		if err != nil {
@@ -60,27 +60,23 @@ func New(c Config, b Backend) *App {
 
 func (a *App) newCore(t table.Table) (*core, error) {
 	pusher, err := sns.New(a.backend.SNS, sns.Options{
-		IOS: a.cfg.SNSIOS, Android: a.cfg.SNSAndroid,
+		IOS: settings.SNSIOS.Of(a.values), Android: settings.SNSAndroid.Of(a.values),
 		Fallback: push.NewLogSender(a.backend.Log), Log: a.backend.Log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	front := apigw.NewFront(apigw.FrontOptions{
-		NewClient: a.backend.Connections, Allowed: apigw.AllowEndpoints(a.cfg.CallbackURL),
-		Fronts: a.cfg.Fronts, NewRemote: a.frontClients(),
+		NewClient: a.backend.Connections, Allowed: apigw.AllowEndpoints(settings.APICallbackURL.Of(a.values)),
+		Fronts: settings.Fronts.Of(a.values), NewRemote: a.frontClients(),
 	})
 	r := relay.New(relay.Options{
 		Table: t, Queue: a.queue, Front: front, Pusher: pusher, Log: a.backend.Log,
 		Now: a.backend.Now, Random: a.backend.Random, NewID: a.backend.NewID,
-		Limits: a.cfg.Relay, ConnRecordTTL: a.cfg.ConnRecordTTL, Distributed: true,
+		Limits: relay.LimitsFrom(a.values), ConnRecordTTL: settings.ConnRecordTTL.Of(a.values), Distributed: true,
 	})
-	r.Use(skald.New(r, skald.Options{Limits: a.cfg.Skald, PushText: a.cfg.PushText}))
-	knock, err := a.useAgentknock(r, pusher)
+	knock, err := a.useDialects(r, pusher)
 	if err != nil {
-		return nil, err
-	}
-	if err := a.useAelos(r); err != nil {
 		return nil, err
 	}
 	c := &core{relay: r, adapter: apigw.New(a.adapterOptions(r, front)), http: knock}
@@ -91,19 +87,20 @@ func (a *App) newCore(t table.Table) (*core, error) {
 func (a *App) adapterOptions(r *relay.Relay, front gateway.Front) apigw.Options {
 	o := apigw.Options{
 		Handler: r, Front: front, Queue: a.queue, Log: a.backend.Log, Now: a.backend.Now,
-		Fronts: a.cfg.Fronts, Callback: a.cfg.CallbackURL, DefaultPath: a.cfg.DefaultPath, PathParameter: a.cfg.PathParameter,
-		MaxFrame: a.cfg.maxFrame(),
+		Fronts: settings.Fronts.Of(a.values), Callback: settings.APICallbackURL.Of(a.values),
+		DefaultPath: settings.DefaultPath.Of(a.values), PathParameter: settings.PathParameter.Of(a.values),
+		MaxFrame: a.maxFrame(),
 		FirstWanted: func(ctx context.Context, id gateway.Conn) (bool, error) {
 			c, err := r.LoadConn(ctx, id)
 			return c != nil && !c.Joined(), err
 		},
 	}
-	if arn := a.cfg.OriginSecretARN; arn != "" {
+	if arn := settings.OriginSecretARN.Of(a.values); arn != "" {
 		words := secret.New(secret.Options{
 			Read: func(ctx context.Context) (string, error) { return a.backend.Secret(ctx, arn) },
 			Now:  a.backend.Now, Log: a.backend.Log,
 		})
-		o.OriginHeader, o.Origin = a.cfg.OriginSecretHeader, words.Check
+		o.OriginHeader, o.Origin = settings.OriginSecretHeader.Of(a.values), words.Check
 	}
 	return o
 }

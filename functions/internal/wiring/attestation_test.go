@@ -62,7 +62,7 @@ func TestAttestation(t *testing.T) {
 func TestAttestationWithoutItsRoots(t *testing.T) {
 	d := newDesk(t, wiring.Connect, "BLINDPOST_AGENTKNOCK_ATTESTATION=check", "BLINDPOST_AGENTKNOCK_ATTESTATION_ROOTS="+filepath.Join(t.TempDir(), "none.pem"))
 	out, err := d.sample(wiring.Connect, "http-claim.json")
-	if err == nil || !strings.Contains(err.Error(), "BLINDPOST_AGENTKNOCK_ATTESTATION_ROOTS: ") {
+	if err == nil || !strings.Contains(err.Error(), "BLINDPOST_AGENTKNOCK_ATTESTATION_ROOTS ") {
 		t.Errorf("it answers %s, %v", out, err)
 	}
 }

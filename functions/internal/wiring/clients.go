@@ -28,6 +28,7 @@ import (
 	"blindpost/shared/gateway/apigw"
 	"blindpost/shared/push/sns"
 	"blindpost/shared/queue/sqs"
+	"blindpost/shared/settings"
 	"blindpost/shared/table"
 	"blindpost/shared/table/dynamo"
 )
@@ -52,7 +53,7 @@ type Backend struct {
 }
 
 // AWS is the backend in Lambda.
-func AWS(c Config) Backend {
+func AWS(v settings.Values) Backend {
 	load := memoize(func(ctx context.Context) (aws.Config, error) {
 		cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(newHTTPClient()))
 		if err != nil {
@@ -63,7 +64,7 @@ func AWS(c Config) Backend {
 	secrets := lazyClient(load, func(cfg aws.Config) *secretsmanager.Client { return secretsmanager.NewFromConfig(cfg) })
 	return Backend{
 		Table: lazyClient(load, func(cfg aws.Config) table.Table {
-			return dynamo.New(dynamodb.NewFromConfig(cfg), dynamo.Options{Table: c.Table})
+			return dynamo.New(dynamodb.NewFromConfig(cfg), dynamo.Options{Table: settings.Table.Of(v)})
 		}),
 		SQS: lazyClient(load, func(cfg aws.Config) sqs.API { return awssqs.NewFromConfig(cfg) }),
 		SNS: lazyClient(load, func(cfg aws.Config) sns.API { return awssns.NewFromConfig(cfg) }),
@@ -92,7 +93,7 @@ func AWS(c Config) Backend {
 			}
 			return *out.SecretString, nil
 		},
-		Log:    slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel})),
+		Log:    slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: settings.LogLevel.Of(v)})),
 		Now:    time.Now,
 		Random: rand.Reader,
 		NewID:  newIDs(),

@@ -14,6 +14,7 @@ import (
 	"blindpost/shared/gateway/apigw"
 	"blindpost/shared/gateway/apigw/record"
 	"blindpost/shared/queue/sqs"
+	"blindpost/shared/settings"
 )
 
 // Function names one of the four functions.
@@ -177,7 +178,7 @@ func (a *App) direct(ctx context.Context, c *core, payload []byte) (any, error) 
 // disconnect puts the end of a connection behind the frames of it that are still
 // waiting; without a queue there are none.
 func (a *App) disconnect(ctx context.Context, payload []byte) (any, error) {
-	if a.cfg.IngressQueueURL == "" {
+	if settings.IngressQueueURL.Of(a.values) == "" {
 		c, err := a.core(ctx)
 		if err != nil {
 			return nil, err

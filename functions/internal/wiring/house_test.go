@@ -26,6 +26,7 @@ import (
 	"blindpost/shared/proof/sqstest"
 	"blindpost/shared/push/sns"
 	"blindpost/shared/queue/sqs"
+	"blindpost/shared/settings"
 	"blindpost/shared/table"
 	"blindpost/shared/table/mem"
 )
@@ -52,7 +53,7 @@ type house struct {
 	table   *mem.Table
 	sns     *provider
 	log     *book
-	config  wiring.Config
+	config  settings.Values
 	asked   sync.Map // what clients were made, by name
 
 	ahead atomic.Int64 // nanoseconds by which the relay's clock is ahead
@@ -72,7 +73,7 @@ func open(t *testing.T, binary, direct bool, env ...string) *house {
 	h := &house{t: t, sqs: sqstest.NewServer(1), sns: newProvider(), log: &book{}}
 	h.table = mem.New(h.now)
 	h.jobs = h.sqs.Create(sqstest.Queue{Name: "jobs", MaxReceive: 8, Repeat: 0.2})
-	settings := append([]string{
+	environ := append([]string{
 		"BLINDPOST_TABLE=a table", "BLINDPOST_JOBS_QUEUE_URL=" + h.jobs, "BLINDPOST_LOG_LEVEL=debug",
 		"BLINDPOST_ORIGIN_SECRET_ARN=" + secretARN, "BLINDPOST_SNS_IOS_ARN=" + iosApp, "BLINDPOST_SNS_ANDROID_ARN=" + androidApp,
 		"UNRELATED=x",
@@ -83,11 +84,11 @@ func open(t *testing.T, binary, direct bool, env ...string) *house {
 	}
 	if !direct {
 		h.ingress = h.sqs.Create(sqstest.Queue{Name: "ingress.fifo", MaxReceive: 5})
-		settings = append(settings, "BLINDPOST_INGRESS_QUEUE_URL="+h.ingress)
+		environ = append(environ, "BLINDPOST_INGRESS_QUEUE_URL="+h.ingress)
 		cfg.Integration = h.sendToIngress
 	}
 	var err error
-	if h.config, err = wiring.Load(settings, wiring.Message); err != nil {
+	if h.config, err = wiring.Load(environ, wiring.Message); err != nil {
 		t.Fatal(err)
 	}
 	// The event sources end after the API, whose last disconnects they carry.
@@ -98,7 +99,9 @@ func open(t *testing.T, binary, direct bool, env ...string) *house {
 	h.Emulator = apigwtest.Start(t, cfg)
 	// Its address is none of API Gateway's own.
 	h.mu.Lock()
-	h.config.CallbackURL = h.Callback()
+	if err := h.config.Set("", settings.Variable, "api-callback-url", h.Callback()); err != nil {
+		t.Fatal(err)
+	}
 	h.mu.Unlock()
 	return h
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
+
+	"blindpost/shared/settings"
 )
 
 // maxBody is more than any endpoint takes, in plain, and bounds what is decoded from
@@ -39,9 +41,7 @@ func (a *App) serveHTTP(ctx context.Context, e events.APIGatewayV2HTTPRequest) (
 		return upgradeRequired, nil
 	}
 	ip := c.adapter.RemoteIP(ctx, e.RequestContext.HTTP.SourceIP, r.Header)
-	if a.cfg.OriginSecretHeader != "" {
-		r.Header.Del(a.cfg.OriginSecretHeader)
-	}
+	r.Header.Del(settings.OriginSecretHeader.Of(a.values))
 	w := &recorder{header: make(http.Header), status: http.StatusOK}
 	c.http.ServeHTTP(w, r.WithContext(context.WithValue(ctx, remoteIPKey{}, ip)))
 	return w.response(), nil

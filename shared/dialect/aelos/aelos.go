@@ -87,22 +87,6 @@ type Limits struct {
 	MaxTokenLife time.Duration
 }
 
-// DefaultLimits are the values of section 2. A boat sends a snapshot a second to
-// each of eight viewers, which is 480 a minute.
-func DefaultLimits() Limits {
-	return Limits{
-		MaxFrame:     64 << 10,
-		MaxViewers:   8,
-		HelloTimeout: 5 * time.Second,
-		BoatFrames:   1500,
-		ViewerFrames: 120,
-		Commands:     60,
-		CommandBytes: 256 << 10,
-		MaxHandshake: 4 << 10,
-		Handshakes:   120,
-	}
-}
-
 // Options are what the dialect is made of. Secrets is required.
 type Options struct {
 	Limits Limits

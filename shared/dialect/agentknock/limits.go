@@ -30,23 +30,6 @@ type Limits struct {
 	WakeInterval time.Duration
 }
 
-// DefaultLimits are those of someone who says nothing.
-func DefaultLimits() Limits {
-	return Limits{
-		ClientExchangesPerMinute: 60,
-		DeviceExchangesPerMinute: 240,
-		ClientOpenExchanges:      64,
-		DeviceOpenExchanges:      256,
-		ClientStoredBytes:        8 << 20,
-		DeviceStoredBytes:        32 << 20,
-		FramesPerMinute:          1200,
-		ExchangeTTL:              24 * time.Hour,
-		RecoveryTTL:              24 * time.Hour,
-		PairingTTL:               time.Hour,
-		WakeInterval:             30 * time.Second,
-	}
-}
-
 // share is the part of a limit of the device that exchanges of initial pairings can
 // take: whoever knows the address can begin them, and must not be able to take from
 // clients that are enrolled what they need. It is a quarter, but no less than floor.

@@ -53,18 +53,6 @@ type Limits struct {
 	PairingTTLMax time.Duration
 }
 
-// DefaultLimits are the values of section 10.
-func DefaultLimits() Limits {
-	return Limits{
-		MaxFrame:         64 << 10,
-		MaxLiveFrame:     512 << 10,
-		ChallengeTimeout: 30 * time.Second,
-		NamespaceTTL:     7 * 24 * time.Hour,
-		PairingTTL:       300 * time.Second,
-		PairingTTLMax:    600 * time.Second,
-	}
-}
-
 // Options are what the dialect is made of.
 type Options struct {
 	Limits Limits

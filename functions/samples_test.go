@@ -1,4 +1,4 @@
-package settings_test
+package functions_test
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 // those that tell what kind of event it is. What the functions make of them is
 // tested where they are put together.
 func TestSampleEvents(t *testing.T) {
-	samples, err := filepath.Glob("../*/testdata/*.json")
+	samples, err := filepath.Glob("*/testdata/*.json")
 	if err != nil || len(samples) < 9 {
 		t.Fatalf("samples are %v, %v", samples, err)
 	}
