@@ -55,7 +55,7 @@ func (f *chatFlags) yes(v *bool, name, usage string) {
 
 // parse reads the arguments. ok is false if the command ends here, with status.
 func (f *chatFlags) parse(e env, args []string) (status int, ok bool) {
-	err := f.Parse(args)
+	err := parseArgs(f.FlagSet, args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		f.help(e.stdout)

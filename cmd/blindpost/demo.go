@@ -52,7 +52,7 @@ func runDemo(ctx context.Context, e env, args []string) int {
 	f.StringVar(&settings.dialect, "dialect", settings.dialect, "")
 	f.BoolVar(&settings.verbose, "verbose", false, "")
 	f.BoolVar(&settings.keep, "keep", false, "")
-	err := f.Parse(args)
+	err := parseArgs(f, args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintf(e.stdout, "Usage: blindpost demo [flags]\n\n%s\n\n"+

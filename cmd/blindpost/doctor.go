@@ -45,7 +45,7 @@ func parseDoctor(args []string, out io.Writer) (doctorSettings, error) {
 	f.BoolVar(&s.noAuth, "no-auth", false, "do not authenticate, so that the relay keeps nothing")
 	f.BoolVar(&s.json, "json", false, "print one JSON object instead of lines")
 	f.DurationVar(&s.timeout, "timeout", 10*time.Second, "`time` that one step may take")
-	err := f.Parse(args)
+	err := parseArgs(f, args)
 	if err == nil && s.relay == "" && f.NArg() == 1 {
 		s.relay = f.Arg(0)
 	} else if err == nil && f.NArg() > 0 {

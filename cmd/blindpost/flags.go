@@ -22,7 +22,7 @@ func newFlags(command string) *flag.FlagSet {
 // parseFlags reads the arguments of a command that takes flags only. For --help it
 // prints them to out, below what the command is about, and returns flag.ErrHelp.
 func parseFlags(f *flag.FlagSet, args []string, out io.Writer, about string) error {
-	err := parseArgs(f, args)
+	err := parseOnlyFlags(f, args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintf(out, "Usage: %s [flags]\n\n%s\n\n", f.Name(), about)
 		helpFlags(out, f)
@@ -30,20 +30,25 @@ func parseFlags(f *flag.FlagSet, args []string, out io.Writer, about string) err
 	return err
 }
 
-// parseArgs reads arguments that are flags only. Of a flag that there is not, the error
-// says what is the nearest.
-func parseArgs(f *flag.FlagSet, args []string) error {
-	err := f.Parse(args)
+func parseOnlyFlags(f *flag.FlagSet, args []string) error {
+	err := parseArgs(f, args)
 	if err == nil && f.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
+	return err
+}
+
+// parseArgs reads arguments. Of a flag that there is not, the error says what is the
+// nearest.
+func parseArgs(f *flag.FlagSet, args []string) error {
+	err := f.Parse(args)
 	if err == nil {
 		return nil
 	}
 	if name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); unknown {
 		var names []string
 		f.VisitAll(func(fl *flag.Flag) { names = append(names, fl.Name) })
-		return fmt.Errorf("--%s: %w", name, settings.Unknown(name, names, settings.Flag))
+		return fmt.Errorf("--%s: %w", name, settings.Unknown("flag", name, names, settings.Flag))
 	}
 	return err
 }

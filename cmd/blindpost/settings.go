@@ -60,7 +60,7 @@ func readFlags(args []string, out io.Writer) (all []given, err error) {
 		}
 	}
 	everything := f.Bool("help-all", false, "")
-	err = parseArgs(f, args)
+	err = parseOnlyFlags(f, args)
 	switch {
 	case errors.Is(err, flag.ErrHelp) || err == nil && *everything:
 		helpSettings(out, *everything)

@@ -230,7 +230,7 @@ func TestErrorsNameTheSetting(t *testing.T) {
 		args string
 		want string // in the error
 	}{
-		{name: "unknown flag", args: "--mailbox-size=1", want: "--mailbox-size: there is no such setting; the nearest is --mailbox-cap"},
+		{name: "unknown flag", args: "--mailbox-size=1", want: "--mailbox-size: there is no such flag; the nearest is --mailbox-cap"},
 		{name: "bad flag", args: "--mailbox-cap=many", want: `--mailbox-cap "many": it must be a whole number, 0 or more`},
 		{name: "negative count", args: "--mailbox-cap=-1", want: `--mailbox-cap "-1": it must be a whole number, 0 or more`},
 		{name: "time without unit", args: "--idle-timeout=120", want: `--idle-timeout "120": it must be a time with its unit`},
@@ -379,4 +379,12 @@ func FuzzSettingsFile(f *testing.F) {
 			_ = checkSettings(v)
 		}
 	})
+}
+
+// The other commands know the nearest flag as well.
+func TestNearestFlag(t *testing.T) {
+	_, err := parseCost([]string{"--househods=1"}, &bytes.Buffer{})
+	if err == nil || !strings.Contains(err.Error(), "--househods: there is no such flag; the nearest is --households") {
+		t.Errorf("error is %v", err)
+	}
 }

@@ -10,21 +10,21 @@ var (
 	HostedZoneID   = declare(places, shaped("id of a hosted zone", `Z[A-Z0-9]+`), "hosted-zone-id", "", "hosted zone of Route 53 that gets records for domain and binary-domain; without it, the outputs say what a CNAME has to name")
 	HostedZoneName = declare(places, domain, "hosted-zone-name", "", "name of that zone")
 
-	DeletionProtection  = declare(keeping, boolean, "deletion-protection", "true", "the table cannot be deleted, and stays when the stack goes")
+	DeletionProtection  = declare(keeping, boolean, "deletion-protection", "true", "the table cannot be deleted, and stays when the stack goes. It is turned on when all else has been made")
 	PointInTimeRecovery = declare(keeping, boolean, "point-in-time-recovery", "true", "the table can be set back to any second of the last 35 days")
 	TableInUse          = declare(keeping, shaped("name of a table", `[A-Za-z0-9_.-]{3,255}`), "table-name", "", "a table that exists already, to be used instead of the one that the stack makes: one that was set back from a backup")
 	LogRetention        = declare(keeping, word("1", "3", "5", "7", "14", "30", "60", "90", "120", "150", "180", "365"), "log-retention-days", "14", "how long logs are kept: the times that CloudWatch offers")
 	AccessLog           = declare(keeping, boolean, "access-log", "true", "a line for each connect, frame and disconnect, without paths, queries and addresses")
-	APILoggingRole      = declare(keeping, boolean, "api-logging-role", "true", "set the role by which API Gateway writes logs. It is one for all APIs of a region: false where there is one already. It stays when the stack goes")
+	APILoggingRole      = declare(keeping, boolean, "api-logging-role", "true", "set the role by which API Gateway writes logs. It is one for all APIs of a region: false where there is one already. It stays when the stack goes, not when its first deployment fails")
 
 	ThrottleRate  = declare(loads, count, "throttle-rate", "500", "connects, frames and disconnects a second, for the whole relay; the same for requests to the HTTP endpoints", within("1", "10000"))
 	ThrottleBurst = declare(loads, count, "throttle-burst", "1000", "as many at once", within("1", "5000"))
 	// Reserved and MaxConcurrency are by function; 0 where nobody sets them.
 	Reserved = map[string]Key[int64]{
 		"connect":    reserved("connect", "reserved concurrency of that function, which is also its most. Without: it shares the account's. A new account has 10 in all, and can reserve none"),
-		"message":    reserved("message", "the same"),
-		"disconnect": reserved("disconnect", "the same"),
-		"sweeper":    reserved("sweeper", "the same"),
+		"message":    reserved("message", "the same for that function"),
+		"disconnect": reserved("disconnect", "the same for that function"),
+		"sweeper":    reserved("sweeper", "the same for that function"),
 	}
 	MaxConcurrency = map[string]Key[int64]{
 		"message": declare(loads, count, "max-concurrency-message", "", "how many calls of that function the queue of frames makes at a time", within("2", "1000")),
@@ -35,17 +35,17 @@ var (
 	SNSAndroid = declare(pushes, platform("GCM", "GCM"), "sns-android-arn", "", "platform application for FCM", readBy(Sweeper|Stack))
 
 	Alarms        = declare(alarms, word("none", "few", "all"), "alarms", "few", "few: 8 alarms on the 10 metrics that are free in an account; all: 13 on 15, with edge 14 on 16; none. The binary front adds one")
-	Dashboard     = declare(alarms, boolean, "dashboard", "true", "a dashboard")
+	Dashboard     = declare(alarms, boolean, "dashboard", "true", "make a dashboard")
 	AlarmEmail    = declare(alarms, shaped("mail address", `[^@\s]+@[^@\s]+`), "alarm-email", "", "address to which alarms are sent. AWS asks it for consent first")
-	AlarmTopicARN = declare(alarms, shaped("ARN of a topic", `arn:[a-z-]+:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]+`), "alarm-topic-arn", "", "or a topic that exists already")
+	AlarmTopicARN = declare(alarms, shaped("ARN of a topic", `arn:[a-z-]+:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]+`), "alarm-topic-arn", "", "or a topic that exists already. Its policy has to let cloudwatch.amazonaws.com publish")
 
 	Fronts               = declare(binaryFront, fronts, "fronts", "", "callback addresses of binary fronts that run elsewhere: the functions call these too, and no other address but API Gateway", readBy(Handlers|Stack))
 	BinaryFront          = declare(binaryFront, boolean, "binary-front", "false", "a task on Fargate (arm64) behind a load balancer. Building its image needs Docker, and it costs about $35 a month, used or not")
 	BinaryDomain         = declare(binaryFront, domain, "binary-domain", "", "its host name, another one than domain: clients may connect to it, and the functions reach it there")
 	BinaryCertificateARN = declare(binaryFront, certificate, "binary-certificate-arn", "", "its certificate in ACM, in the region of the stack; without it, and with a hosted zone, one is made")
 	BinaryPaths          = declare(binaryFront, word("aelos", "all"), "binary-paths", "aelos", "what CloudFront sends there: the paths of Aelos, or all upgrades")
-	BinaryCPU            = declare(binaryFront, count, "binary-cpu", "256", "of the task: 256, 512, 1024, 2048 or 4096, which is 4 processors", within("256", "16384"))
-	BinaryMemory         = declare(binaryFront, count, "binary-memory", "512", "of the task, in MB, as Fargate has it for that much of a processor", within("512", "122880"))
+	BinaryCPU            = declare(binaryFront, count, "binary-cpu", "256", "processor of the task: 256, 512, 1024, 2048 or 4096, which is 4 processors", within("256", "16384"))
+	BinaryMemory         = declare(binaryFront, count, "binary-memory", "512", "memory of the task, in MB, as Fargate has it for that much of a processor", within("512", "122880"))
 )
 
 // Settings of the functions that their stack knows itself.
@@ -54,11 +54,11 @@ var (
 	JobsQueueURL       = declare(told, standard, "jobs-queue-url", "", "standard queue for jobs")
 	IngressQueueURL    = declare(told, fifo, "ingress-queue-url", "", "FIFO queue for frames, the ends of connections, and their jobs; without it the front keeps the order of frames itself and calls the functions message and disconnect", readBy(Functions))
 	IngressAttempts    = declare(told, count, "ingress-attempts", "5", "maxReceiveCount of the FIFO queue", within("1", "1000"), readBy(Message))
-	APICallbackURL     = declare(told, endpoint, "api-callback-url", "", "takes calls about connections: https://{api}.execute-api.{region}.amazonaws.com/{stage}; without it, that of each event, which is wrong with a custom domain", readBy(Functions))
+	APICallbackURL     = declare(told, endpoint, "api-callback-url", "", "address that takes calls about connections: https://{api}.execute-api.{region}.amazonaws.com/{stage}; without it, that of each event, which is wrong with a custom domain", readBy(Functions))
 	FrontSecretARN     = declare(told, secretARN, "front-secret-arn", "", "secret that fronts want to be shown", secret)
 	FrontSecretFile    = declare(told, file, "front-secret-file", "", "file with that secret, where there is no Secrets Manager; front-secret-arn wins")
 	OriginSecretARN    = declare(told, secretARN, "origin-secret-arn", "", "secret of which CloudFront sends one word in a header; only with it the client's address is taken from X-Forwarded-For", secret, readBy(Connect))
-	OriginSecretHeader = declare(told, header, "origin-secret-header", "X-Origin-Secret", "that header", readBy(Connect))
+	OriginSecretHeader = declare(told, header, "origin-secret-header", "X-Origin-Secret", "header in which CloudFront sends it", readBy(Connect))
 	PathParameter      = declare(told, filled, "path-parameter", "p", "query parameter in which CloudFront puts the path", readBy(Connect))
 )
 

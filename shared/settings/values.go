@@ -68,11 +68,11 @@ func (v Values) lookup(name string, spell Spelling) (*Setting, error) {
 		}
 		names = append(names, s.Name)
 	}
-	return nil, Unknown(name, names, spell)
+	return nil, Unknown("setting", name, names, spell)
 }
 
-// Unknown says that none of names is name, and which one is near.
-func Unknown(name string, names []string, spell Spelling) error {
+// Unknown says that there is no such thing as name, and which of names is near.
+func Unknown(thing, name string, names []string, spell Spelling) error {
 	nearest, least := "", len(name)/3+2
 	for _, known := range names {
 		if d := levenshtein.ComputeDistance(name, known); d < least {
@@ -80,9 +80,9 @@ func Unknown(name string, names []string, spell Spelling) error {
 		}
 	}
 	if nearest == "" {
-		return errors.New("there is no such setting")
+		return errors.New("there is no such " + thing)
 	}
-	return fmt.Errorf("there is no such setting; the nearest is %s", spell(nearest))
+	return fmt.Errorf("there is no such %s; the nearest is %s", thing, spell(nearest))
 }
 
 // Set reads one value, which replaces an earlier one; no text takes back what has no default. The error says where it stands, which is file (if there is one) and

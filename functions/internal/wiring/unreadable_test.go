@@ -35,7 +35,7 @@ func TestUnreadableFrameEndsItsConnection(t *testing.T) {
 		"half of it":                      good[:len(good)/2],
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, wiring.Message, "BLINDPOST_INGRESS_ATTEMPTS=3", "BLINDPOST_CALLBACK_URL=https://k3v9example.execute-api.eu-central-1.amazonaws.com/prod")
+			d := newDesk(t, wiring.Message, "BLINDPOST_INGRESS_ATTEMPTS=3", "BLINDPOST_API_CALLBACK_URL=https://k3v9example.execute-api.eu-central-1.amazonaws.com/prod")
 			quoted, err := json.Marshal(body)
 			if err != nil {
 				t.Fatal(err)
@@ -65,7 +65,7 @@ func TestUnreadableFrameEndsItsConnection(t *testing.T) {
 
 // A job that cannot be done says nothing about the connection in whose order it waits.
 func TestJobThatFailsEndsNoConnection(t *testing.T) {
-	d := newDesk(t, wiring.Message, "BLINDPOST_INGRESS_ATTEMPTS=3", "BLINDPOST_CALLBACK_URL=https://k3v9example.execute-api.eu-central-1.amazonaws.com/prod")
+	d := newDesk(t, wiring.Message, "BLINDPOST_INGRESS_ATTEMPTS=3", "BLINDPOST_API_CALLBACK_URL=https://k3v9example.execute-api.eu-central-1.amazonaws.com/prod")
 	out, err := d.Invoke(t.Context(), wiring.Message, []byte(`{"Records":[{"messageId":"m","receiptHandle":"r","attributes":{"ApproximateReceiveCount":"3","MessageGroupId":"`+sampleID+
 		`"},"body":"{\"kind\":\"nothing that there is\"}"}]}`))
 	if err != nil || string(out) != `{"batchItemFailures":[{"itemIdentifier":"m"}]}` || len(d.peers.ended) != 0 {
