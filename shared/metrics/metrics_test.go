@@ -71,44 +71,25 @@ func TestEveryMethodMovesItsSeries(t *testing.T) {
 		do   func()
 		want map[string]float64
 	}{
-		{"authenticated", func() { m.Authenticated("skald", "agent", "ok") },
-			map[string]float64{`authentications_total{dialect="skald",result="ok",role="agent"}`: 1}},
-		{"joined", func() { m.ConnectionJoined("skald", "client"); m.ConnectionJoined("aelos", "boat") },
-			map[string]float64{`connections{dialect="skald",role="client"}`: 1, `connections{dialect="aelos",role="boat"}`: 1}},
-		{"left", func() { m.ConnectionLeft("skald", "client") },
-			map[string]float64{`connections{dialect="skald",role="client"}`: -1}},
-		{"refused", func() { m.ConnectRefused("agentknock", "rate_limited") },
-			map[string]float64{`connects_refused_total{dialect="agentknock",reason="rate_limited"}`: 1}},
-		{"frames in", func() { m.FrameReceived("skald", 100); m.FrameReceived("skald", 23) },
-			map[string]float64{`frames_received_total{dialect="skald"}`: 2, `frame_bytes_received_total{dialect="skald"}`: 123}},
-		{"frames out", func() { m.FrameSent("aelos", 7) },
-			map[string]float64{`frames_sent_total{dialect="aelos"}`: 1, `frame_bytes_sent_total{dialect="aelos"}`: 7}},
-		{"frame handled", func() { m.FrameHandled("skald", "message", ms(250)) },
-			map[string]float64{`frame_handling_seconds_count{dialect="skald",kind="message"}`: 1, `frame_handling_seconds_sum{dialect="skald",kind="message"}`: .25}},
-		{"a kind of another dialect", func() { m.FrameHandled("aelos", "authorize", ms(500)) },
+		{"frames of two dialects", func() { front.FrameIn(100); front.FrameIn(23); m.Front("aelos").FrameOut(7) },
+			map[string]float64{`frames_received_total{dialect="skald"}`: 2, `frame_bytes_received_total{dialect="skald"}`: 123,
+				`frames_sent_total{dialect="aelos"}`: 1, `frame_bytes_sent_total{dialect="aelos"}`: 7}},
+		{"a kind of another dialect", func() { core.Frame("aelos", "authorize", ms(500)) },
 			map[string]float64{`frame_handling_seconds_count{dialect="aelos",kind="other"}`: 1, `frame_handling_seconds_sum{dialect="aelos",kind="other"}`: .5}},
-		{"message", func() { m.MessageSent("live", "peer_offline") },
+		{"a live message", func() { core.Message(relay.ClassLive, relay.PeerOffline) },
 			map[string]float64{`messages_total{class="live",outcome="peer_offline"}`: 1}},
-		{"dropped", func() { m.MessagesDropped("stored", "expired", 3) },
-			map[string]float64{`messages_dropped_total{class="stored",reason="expired"}`: 3}},
-		{"mailbox", func() { m.MailboxTotal(40); m.MailboxAdded(7); m.MailboxRemoved(2) },
-			map[string]float64{`mailbox_messages`: 39, `mailbox_depth_count`: 1, `mailbox_depth_sum`: 7}},
-		{"confirmed", func() { m.MessagesConfirmed(2); m.DeliveryConfirmed(ms(1500)) },
-			map[string]float64{`messages_confirmed_total`: 2, `delivery_confirm_seconds_count`: 1, `delivery_confirm_seconds_sum`: 1.5}},
-		{"push", func() { m.PushSent("ios", "wake", "token_gone") },
-			map[string]float64{`pushes_total{kind="wake",platform="ios",result="token_gone"}`: 1}},
+		{"mailbox", func() { m.MailboxTotal(40); core.Depth(7) },
+			map[string]float64{`mailbox_messages`: 41, `mailbox_depth_count`: 1, `mailbox_depth_sum`: 7}},
 		{"job", func() { m.JobRun("push", 1, ms(250), false) },
 			map[string]float64{`job_attempts_total{kind="push",result="ok"}`: 1, `job_seconds_count{kind="push"}`: 1, `job_seconds_sum{kind="push"}`: .25}},
 		{"failed job", func() { m.JobPanic("push"); m.JobRun("push", 6, 0, true); m.JobDead("push") },
 			map[string]float64{`job_attempts_total{kind="push",result="failed"}`: 1, `job_seconds_count{kind="push"}`: 1, `jobs_dead_total{kind="push"}`: 1,
 				`handler_errors_total{event="job"}`: 1, `handler_panics_total{event="job"}`: 1}},
-		{"handler", func() { m.HandlerError("frame"); m.HandlerPanic("connect") },
-			map[string]float64{`handler_errors_total{event="frame"}`: 1, `handler_panics_total{event="connect"}`: 1}},
 		{"table", func() { m.TableOperation("write", "condition", ms(500)) },
 			map[string]float64{`table_operations_total{operation="write",result="condition"}`: 1,
 				`table_operation_seconds_count{operation="write"}`: 1, `table_operation_seconds_sum{operation="write"}`: .5}},
-		{"negative counts", func() { m.MessagesDropped("live", "expired", -1); m.MessagesConfirmed(-1); m.FrameSent("skald", -1) },
-			map[string]float64{`frames_sent_total{dialect="skald"}`: 1}},
+		{"negative counts", func() { core.Dropped(relay.ClassLive, "expired", -1); core.Confirmed(-1); front.FrameOut(-1) },
+			map[string]float64{`frames_sent_total{dialect="skald"}`: 1, `mailbox_messages`: 1}},
 
 		{"front opens", func() { front.Opened(); front.Opened() },
 			map[string]float64{`sockets`: 2, `connects_accepted_total`: 2}},
@@ -192,8 +173,8 @@ func TestOptionsNameWhatIsServed(t *testing.T) {
 		JobKinds: []string{"report", "push"}, FrameKinds: map[string][]string{"skald": {"pipe", "message"}, "none": {"x"}},
 	})
 	m.JobRun("report", 1, 0, false)
-	m.FrameHandled("skald", "pipe", 0)
-	m.FrameReceived("aelos", 1)
+	m.Relay().Frame("skald", "pipe", 0)
+	m.Front("aelos").FrameIn(1)
 	got := scrape(t, m)
 	for _, series := range []string{
 		`blindpost_job_attempts_total{kind="report",result="ok"}`,
@@ -234,22 +215,22 @@ func TestNoCallerAddsASeries(t *testing.T) {
 			return rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"skald", "agent", "ok", "other", "", "message", "live"})).Draw(t, "word")
 		}
 		number := rapid.Int().Draw(t, "number")
-		m.Authenticated(word(), word(), word())
-		m.ConnectionJoined(word(), word())
-		m.ConnectionLeft(word(), word())
-		m.ConnectRefused(word(), word())
-		m.UpgradeRefused(number)
-		m.SocketClosed(gateway.CloseCode(number))
-		m.FrameReceived(word(), number)
-		m.FrameSent(word(), number)
-		m.FrameHandled(word(), word(), time.Duration(number))
-		m.MessageSent(word(), word())
-		m.MessagesDropped(word(), word(), number)
-		m.PushSent(word(), word(), word())
+		front, core := m.Front(word()), m.Relay()
+		core.Authenticated(word(), word(), word())
+		core.Joined(word(), word())
+		core.Left(word(), word())
+		core.Refused(word(), word())
+		front.Refused(number)
+		front.Closed(gateway.CloseCode(number))
+		front.FrameIn(number)
+		front.FrameOut(number)
+		front.Failed(word())
+		core.Frame(word(), word(), time.Duration(number))
+		core.Message(relay.Class(word()), relay.Result(word()))
+		core.Dropped(relay.Class(word()), word(), number)
+		core.Pushed(push.Notification{Platform: push.Platform(number), Kind: push.Kind(number)}, nil)
 		m.JobRun(word(), number, time.Duration(number), number%2 == 0)
 		m.JobDead(word())
-		m.HandlerError(word())
-		m.HandlerPanic(word())
 		m.TableOperation(word(), word(), time.Duration(number))
 	})
 	after := scrape(t, m)

@@ -53,6 +53,12 @@ func (t *Table) Transact(ctx context.Context, ops []table.Op) error {
 	return err
 }
 
+// TableOperation counts an operation on the table and notes how long it took.
+func (m *Metrics) TableOperation(operation, result string, took time.Duration) {
+	m.tableOps.two(operation, result).Inc()
+	m.tableSeconds.one(operation).Observe(took.Seconds())
+}
+
 // tableResult is the label of a result. A failed condition or a missing item is a normal
 // result, not a fault.
 func tableResult(err error) string {
