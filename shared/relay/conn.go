@@ -19,7 +19,7 @@ const ConnPartition = "c/"
 
 // Conn is the record of one connection. A dialect gets it with every event and
 // saves it with [Relay.SaveConn] when it has changed something. The events of
-// one connection come one after another, so nobody else writes it.
+// one connection come one after another, so no other handler writes it.
 type Conn struct {
 	ID      gateway.Conn
 	Dialect string
@@ -32,8 +32,8 @@ type Conn struct {
 	Role   string
 
 	// Admitted says that admission is complete: from now on the core holds the
-	// member during a frame. Until then the dialect does, since only it learns
-	// who that is. Set by the dialect.
+	// member during a frame. Until then the dialect does, since only the dialect
+	// learns which member it is. The dialect sets it.
 	Admitted bool
 
 	// Private belongs to the dialect (for example a challenge).
@@ -45,17 +45,17 @@ type Conn struct {
 	// that is being handled; see gateway.FrameEvent.ID.
 	counted string
 	frame   string
-	// done are the frames that were handled to the end, see Done; the newest last.
+	// done are the last frames that were handled to the end, the newest at the end; see Done.
 	done []string
 	// again says that the Connect that is being handled was handled before.
 	again bool
 
-	// after is the connection that this one has replaced, as long as frames of it
-	// may still be under way; see awaitTurn.
+	// after is the connection before, as long as frames of it may still be under
+	// way; see awaitTurn.
 	after gateway.Conn
-	// left says that the member has been taken offline already, with all that
-	// belongs to it, and only the record is left.
-	left bool
+	// memberLeft says that the member has left, and that all that follows is done:
+	// only the record remains.
+	memberLeft bool
 
 	// lane is the mailbox that the member had when this connection joined.
 	lane string
@@ -68,9 +68,9 @@ type Conn struct {
 // Joined reports whether a member stands behind the connection.
 func (c *Conn) Joined() bool { return c.Group != "" }
 
-// FrameID tells the frame that is being handled from all others of all
-// connections, and is the same if it is delivered again; "" from a front that
-// never does.
+// FrameID is the id of the frame that is being handled, unique over all
+// connections, and the same when the frame is delivered again; "" where the front
+// never delivers a frame again.
 func (c *Conn) FrameID() string {
 	if c.frame == "" {
 		return ""
@@ -78,17 +78,17 @@ func (c *Conn) FrameID() string {
 	return string(c.ID) + "/" + c.frame
 }
 
-// Again says, during Connect, that an earlier one of this connection has saved the
-// record, and that its answer was lost. Then the dialect answers as it did before.
+// Again says, during Connect, that an earlier Connect of this connection has saved
+// the record, and that its answer was lost. Then the dialect answers as it did before.
 func (c *Conn) Again() bool { return c.again }
 
 // maxDone is how many frames a queue hands over, and takes back, at a time.
 const maxDone = 10
 
-// Done notes that the frame that is being handled must not be handled again, should it
-// be delivered again; see [Conn.WasDone]. A frame that changes nothing the second time,
-// and nothing that a later one has changed, does not need it. The caller saves c, or
-// calls SaveDone instead.
+// Done notes that the frame that is being handled must not be handled a second time if
+// it is delivered again; see [Conn.WasDone]. A frame whose second handling changes
+// nothing, nor undoes what a later frame has changed, does not need it. The caller saves
+// c, or calls SaveDone instead.
 func (c *Conn) Done() {
 	if c.frame == "" || c.WasDone() {
 		return
@@ -108,56 +108,47 @@ type rateWindow struct {
 	n     int64
 }
 
-// Attributes of a record that are also written by themselves.
-const (
-	connAfter    = "af"
-	connDone     = "dn"
-	connLeft     = "lf"
-	connPosted   = "lp"
-	connPausedAt = "lw"
-)
-
 func connKey(id gateway.Conn) table.Key {
 	return table.Key{Partition: ConnPartition + string(id), Sort: "c"}
 }
 
 func (c *Conn) attrs() table.Attrs {
 	a := table.Attrs{
-		"d":  table.String(c.Dialect),
-		"at": table.Number(c.At.UnixMilli()),
+		recDialect: table.String(c.Dialect),
+		recAt:      table.Number(c.At.UnixMilli()),
 	}
 	if c.Group != "" {
-		a["g"] = table.String(c.Group)
-		a["m"] = table.String(c.Member)
-		a["e"] = table.Number(c.Epoch)
-		a["r"] = table.String(c.Role)
-		a["ln"] = table.String(c.lane)
+		a[recGroup] = table.String(c.Group)
+		a[recMember] = table.String(c.Member)
+		a[recEpoch] = table.Number(c.Epoch)
+		a[recRole] = table.String(c.Role)
+		a[recLane] = table.String(c.lane)
 	}
 	if c.after != "" {
-		a[connAfter] = table.String(string(c.after))
+		a[recAfter] = table.String(string(c.after))
 	}
-	if c.left {
-		a[connLeft] = table.Number(1)
+	if c.memberLeft {
+		a[recLeft] = table.Number(1)
 	}
 	if c.Private != nil {
-		a["p"] = table.Bytes(c.Private)
+		a[recPrivate] = table.Bytes(c.Private)
 	}
 	if c.Admitted {
-		a["ok"] = table.Number(1)
+		a[recAdmitted] = table.Number(1)
 	}
-	c.messages.put(a, "mw", "mn")
-	c.control.put(a, "cw", "cn")
+	c.messages.put(a, recMessagesStart, recMessages)
+	c.control.put(a, recControlStart, recControl)
 	if c.counted != "" {
-		a["id"] = table.String(c.counted)
+		a[recCounted] = table.String(c.counted)
 	}
 	if len(c.done) > 0 {
-		a[connDone] = c.doneAttr()
+		a[recDone] = c.doneAttr()
 	}
 	if c.posted != 0 {
-		a[connPosted] = table.Number(c.posted)
+		a[recPosted] = table.Number(c.posted)
 	}
 	if c.pausedAt != 0 {
-		a[connPausedAt] = table.Number(c.pausedAt)
+		a[recPausedAt] = table.Number(c.pausedAt)
 	}
 	return a
 }
@@ -165,25 +156,25 @@ func (c *Conn) attrs() table.Attrs {
 func connFrom(id gateway.Conn, it table.Item) *Conn {
 	a := it.Attrs
 	c := &Conn{
-		ID:       id,
-		Dialect:  a["d"].Str(),
-		At:       time.UnixMilli(a["at"].Num()),
-		Group:    a["g"].Str(),
-		Member:   a["m"].Str(),
-		Epoch:    a["e"].Num(),
-		Role:     a["r"].Str(),
-		Admitted: a["ok"].Num() == 1,
-		Private:  a["p"].Raw(),
-		messages: windowFrom(a, "mw", "mn"),
-		control:  windowFrom(a, "cw", "cn"),
-		counted:  a["id"].Str(),
-		after:    gateway.Conn(a[connAfter].Str()),
-		left:     a[connLeft].Num() == 1,
-		lane:     a["ln"].Str(),
-		posted:   a[connPosted].Num(),
-		pausedAt: a[connPausedAt].Num(),
+		ID:         id,
+		Dialect:    a[recDialect].Str(),
+		At:         time.UnixMilli(a[recAt].Num()),
+		Group:      a[recGroup].Str(),
+		Member:     a[recMember].Str(),
+		Epoch:      a[recEpoch].Num(),
+		Role:       a[recRole].Str(),
+		Admitted:   a[recAdmitted].Num() == 1,
+		Private:    a[recPrivate].Raw(),
+		messages:   windowFrom(a, recMessagesStart, recMessages),
+		control:    windowFrom(a, recControlStart, recControl),
+		counted:    a[recCounted].Str(),
+		after:      gateway.Conn(a[recAfter].Str()),
+		memberLeft: a[recLeft].Num() == 1,
+		lane:       a[recLane].Str(),
+		posted:     a[recPosted].Num(),
+		pausedAt:   a[recPausedAt].Num(),
 	}
-	if v := a[connDone].Str(); v != "" {
+	if v := a[recDone].Str(); v != "" {
 		c.done = strings.Split(v, "\n")
 	}
 	return c
@@ -206,9 +197,7 @@ func (r *Relay) LoadConn(ctx context.Context, id gateway.Conn) (*Conn, error) {
 }
 
 // SaveConn writes the record of a connection.
-func (r *Relay) SaveConn(ctx context.Context, c *Conn) error { return r.saveConn(ctx, c) }
-
-func (r *Relay) saveConn(ctx context.Context, c *Conn, conds ...table.Cond) error {
+func (r *Relay) SaveConn(ctx context.Context, c *Conn, conds ...table.Cond) error {
 	op := table.Op{Action: table.Put, Key: connKey(c.ID), Conds: conds, Set: c.attrs()}
 	if ttl := r.connRecordTTL; ttl > 0 {
 		op.Expires = c.At.Add(ttl)
@@ -222,19 +211,20 @@ func (r *Relay) saveConn(ctx context.Context, c *Conn, conds ...table.Cond) erro
 	return nil
 }
 
-// SaveDone is Done, and saves that alone. Where no frame comes again it does nothing.
+// SaveDone is Done, and saves nothing else. Where the front never delivers a frame
+// again, it does nothing.
 func (r *Relay) SaveDone(ctx context.Context, c *Conn) error {
 	if c.frame == "" {
 		return nil
 	}
 	c.Done()
-	return r.changeConn(ctx, c.ID, table.Op{Set: table.Attrs{connDone: c.doneAttr()}})
+	return r.changeConn(ctx, c.ID, table.Op{Set: table.Attrs{recDone: c.doneAttr()}})
 }
 
 func (c *Conn) doneAttr() table.Value { return table.String(strings.Join(c.done, "\n")) }
 
-// changeConn changes a part of a record, if it is still there: for what must neither
-// bring it back nor undo what somebody else has written.
+// changeConn changes a part of a record, if the record still exists. It neither brings
+// a deleted record back nor undoes what another handler has written.
 func (r *Relay) changeConn(ctx context.Context, id gateway.Conn, op table.Op) error {
 	op.Action, op.Key, op.Conds = table.Update, connKey(id), []table.Cond{table.IfExists()}
 	if _, err := r.table.Write(ctx, op); err != nil && !errors.Is(err, table.ErrCondition) {

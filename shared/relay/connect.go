@@ -34,7 +34,7 @@ func (r *Relay) Connect(ctx context.Context, e gateway.ConnectEvent) (gateway.Co
 			return r.connectAgain(ctx, d, c, e)
 		}
 	}
-	ok, err := r.takeAddress(ctx, e.RemoteIP)
+	ok, err := r.TakeAddress(ctx, e.RemoteIP)
 	if err != nil {
 		return gateway.ConnectResult{}, err
 	}
@@ -47,8 +47,8 @@ func (r *Relay) Connect(ctx context.Context, e gateway.ConnectEvent) (gateway.Co
 	}
 	res, err := r.open(ctx, d, e)
 	if err != nil && !r.distributed {
-		// A front reports no end of what has never opened, and no sweeper looks for it
-		// here. The peer may be the one that has given up, and ctx with it.
+		// The front reports no end of a connection that has never opened, and no sweeper
+		// looks for it here. If the peer has given up, ctx is cancelled: hence WithoutCancel.
 		end := gateway.DisconnectEvent{Conn: e.Conn, Code: gateway.CloseAbnormal, At: e.At}
 		err = errors.Join(err, r.Disconnect(context.WithoutCancel(ctx), end))
 	}
@@ -66,17 +66,17 @@ func (r *Relay) open(ctx context.Context, d Dialect, e gateway.ConnectEvent) (ga
 		return res, nil
 	}
 	if c.Joined() {
-		return res, r.SaveConn(ctx, c) // as the join has done
+		return res, r.SaveConn(ctx, c) // Join has written the record already
 	}
-	err = r.saveConn(ctx, c, table.IfAbsent())
+	err = r.SaveConn(ctx, c, table.IfAbsent())
 	if errors.Is(err, table.ErrCondition) {
-		// The write was done and looked as if it had not, or another run of this Connect
-		// goes on at the same time: what it has saved counts.
+		// Our write was done though it looked failed, or another run of this Connect goes
+		// on at the same time: the record that is saved counts.
 		if c, err = r.LoadConn(ctx, e.Conn); err == nil && c != nil {
 			return r.connectAgain(ctx, d, c, e)
 		}
 		if err == nil {
-			err = fmt.Errorf("failed to open a connection: %w", table.ErrBusy) // it is over already
+			err = fmt.Errorf("failed to open a connection: %w", table.ErrBusy) // the connection has ended already
 		}
 	}
 	return res, err
@@ -86,7 +86,7 @@ func (r *Relay) open(ctx context.Context, d Dialect, e gateway.ConnectEvent) (ga
 // nothing itself: the connection may be in use by now.
 func (r *Relay) connectAgain(ctx context.Context, d Dialect, c *Conn, e gateway.ConnectEvent) (gateway.ConnectResult, error) {
 	if c.Dialect != d.Name() {
-		return gateway.ConnectResult{}, errors.New("failed to open a connection: its id is that of another")
+		return gateway.ConnectResult{}, errors.New("failed to open a connection: its id belongs to a connection of another dialect")
 	}
 	c.again = true
 	res, err := d.Connect(ctx, c, e)
@@ -96,7 +96,8 @@ func (r *Relay) connectAgain(ctx context.Context, d Dialect, c *Conn, e gateway.
 	if err != nil || res.Accepted() {
 		return res, err
 	}
-	// What let it in before is no more, and no Disconnect follows a refusal.
+	// It was accepted before, but would not be now. The front sends no Disconnect after a
+	// refusal, so the connection ends here.
 	r.observe.Refused(d.Name(), "dialect")
 	return res, r.Disconnect(ctx, gateway.DisconnectEvent{Conn: c.ID, Code: gateway.CloseAbnormal, At: e.At})
 }

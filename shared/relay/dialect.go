@@ -9,7 +9,7 @@ import (
 	"blindpost/shared/queue"
 )
 
-// Frame is one message of a dialect, finished.
+// Frame is one encoded message of a dialect.
 type Frame struct {
 	Data []byte
 	Text bool
@@ -33,12 +33,12 @@ type Dialect interface {
 	// connection is accepted.
 	Connect(ctx context.Context, c *Conn, e gateway.ConnectEvent) (gateway.ConnectResult, error)
 
-	// Frame handles one frame. If a member stands behind the connection, the
-	// core holds it meanwhile.
+	// Frame handles one frame. Once c.Admitted is set, the core holds the member
+	// meanwhile.
 	Frame(ctx context.Context, c *Conn, e gateway.FrameEvent) (gateway.FrameResult, error)
 
-	// Disconnected is called when a connection has ended, after the core has
-	// taken its member offline.
+	// Disconnected is called when a connection ends, after its member has left. It
+	// may be called again.
 	Disconnected(ctx context.Context, c *Conn) error
 
 	// Job handles a job whose kind has the prefix of this dialect.
@@ -59,18 +59,18 @@ type Dialect interface {
 	GroupTTL() time.Duration
 }
 
-// Gatekeeper is a Dialect with answers of its own to upgrades that are refused before
-// it is asked.
+// Gatekeeper is a Dialect with its own answers to upgrades that the core refuses before
+// it calls Connect.
 type Gatekeeper interface {
-	// Precheck reports false with the answer to an upgrade that can be seen to be wrong
-	// without looking anything up. It is asked before anything is counted or written.
+	// Precheck reports false, with the answer, for an upgrade that is wrong by itself. The
+	// core calls it before it counts, reads or writes anything.
 	Precheck(e gateway.ConnectEvent) (gateway.ConnectResult, bool)
 	// RateLimited is the answer to an address that opens too many connections.
 	RateLimited(after time.Duration) gateway.ConnectResult
 }
 
 // DialectMark is set in the marks of messages that a dialect posts itself. Their
-// confirmations go to it, if it is a Confirmer, and not to the mailbox.
+// confirmations go to the dialect, if it is a Confirmer, and not to the mailbox.
 const DialectMark = 1 << 60
 
 // Confirmer is a Dialect that asks for confirmations of its own, see [DialectMark].
@@ -79,21 +79,20 @@ type Confirmer interface {
 	Confirmed(ctx context.Context, c *Conn, marks []uint64) error
 }
 
-// Replacer is a Dialect that says with which code a connection is closed that a newer
-// one has replaced. Those of others are closed with [gateway.CloseReplaced].
+// Replacer is a Dialect that says with which code its replaced connections are closed.
+// The others use [gateway.CloseReplaced].
 type Replacer interface {
 	ReplacedCode() gateway.CloseCode
 }
 
-// Keeper is a Dialect that keeps what waits for its members itself, and not in the
-// mailbox.
+// Keeper is a Dialect that stores what waits for its members itself, not in the mailbox.
 type Keeper interface {
-	// WentOffline is called when a member, which is held, was taken offline: what was sent
-	// to it may not have arrived, and what has come since waits. It may be called again.
-	WentOffline(ctx context.Context, m *Member) error
-	// Recovered is called for a member whose connection was lost or whose jobs may be, see
-	// [Recovery], and reports whether it has asked for a push. Visit may read from the table
-	// while it calls; so the dialect only sends jobs.
+	// MemberLeft is called when a member, which is held, has left: frames that were posted
+	// to it may not have arrived, and frames that came since wait. It may be called again.
+	MemberLeft(ctx context.Context, m *Member) error
+	// Recovered is called for a member whose connection or jobs may be lost, see
+	// [Recovery], and reports whether it has asked for a push. It only sends jobs: the
+	// caller is in the middle of reading the table.
 	Recovered(ctx context.Context, m *Member) (woken bool, err error)
 }
 
@@ -105,7 +104,7 @@ type Cleaner interface {
 }
 
 // GroupSweeper is a Dialect whose groups have no members in the core: the sweeper
-// asks it about a group that is due (see [DueOp]).
+// calls it for a group that is due (see [DueOp]).
 type GroupSweeper interface {
 	// SweepGroup looks at a group and says when to look again; the zero time says
 	// that there is nothing left to look at.

@@ -1,10 +1,10 @@
 // Package relay is the core of Blindpost, free of any dialect and of AWS. It
-// knows connections and who is behind them, groups of members and their
+// knows connections and the members behind them, groups of members and their
 // presence, the mailbox of each member, delivery, limits, jobs and push
 // intents. A dialect (package dialect/...) knows identities, admission, frames
 // and its own rules, and calls the core.
 //
-// # Words
+// # Terms
 //
 // A group is a set of members that may know of each other (a Skald namespace, an
 // Agentknock device with its clients, an Aelos boat with its viewers). A member
@@ -27,12 +27,12 @@
 //     was appended since it looked. From then on senders append, then post.
 //   - So a frame for a member that is not open goes through its lane, whatever it
 //     is: a live message or a presence event waits there as a transient entry,
-//     bound to that connection and gone with it. Nothing overtakes.
+//     bound to that connection and deleted when it ends. Nothing overtakes.
 //   - A frame leaves the lane only when it is confirmed, one by one, so a confirmed
 //     frame never takes an unconfirmed one with it.
-//   - Each connection of a member has an epoch. A recipient remembers the highest
-//     epoch that each sender has spoken with; what an older connection still
-//     brings is refused, because it would arrive after newer messages.
+//   - Each connection of a member has an epoch. The item of a recipient holds the
+//     highest epoch that each sender has sent with, its fence. A frame from an older
+//     connection is refused, because it would arrive after newer messages.
 //
 // Within one process the frames of one member, over all its connections, are
 // also handled one after another (see Hold); that closes the window between
@@ -40,11 +40,43 @@
 // Where every handler has a process of its own (see Options.Distributed), a connection
 // waits for the frames of the one that it has replaced.
 //
-// # Once more
+// # Retries
 //
 // Every handler may die between any two steps, or lose the answer to a write, and is
-// then called again with the same event or job. So each write is one that may be done
-// twice, or leaves a trace by which it is known again, and what follows it is done by
-// whoever finds it (see package table). What a handler has told the others before it
-// died may have been old; whoever does its work again tells them how it is now.
+// then called again with the same event or job. So each write may be done twice, or
+// leaves a trace by which a second run finds it; that run does the steps after it (see
+// package table). What a handler has told the others before it died may have been old;
+// the run that does its work again tells them the present state.
+//
+// # How a connection ends
+//
+//	connected --Join--> draining <--pump--> open
+//	    |                  |                 |
+//	    |                  +-- newer Join ---+--> replaced
+//	    |                  +-- found gone ---+--> lost
+//	    |                  |                 |      |
+//	    +------ end -------+------ end ------+-----end----> ended: no record
+//
+// A connection ends when its front says so (Disconnect), or when a job does in its place
+// (jobEnd). Its member leaves when the member item is written without it; what follows
+// are pushes, dropped transients and presence (afterLeave). A connection is lost when a
+// post or the sweeper finds it gone, and replaced when its member joins with a newer one.
+//
+//   - Join: the dialect, with the member held. It writes the record, then the item. A crash
+//     before the item leaves a record of which end finds that no member has to leave. After
+//     a crash behind the item the admission comes again and tells the others again.
+//   - draining to open: the pump. Back: a post that has failed; the job that pumps again is
+//     sent before the item is written.
+//   - replaced: Join writes the item, closes the old connection and sends jobEnd for it.
+//     After a crash in between the admission comes again and closes it (Conn.after), and a
+//     removal closes it too (attrPrevious). Frames of the new one wait at most turnWait.
+//   - lost: a post sends jobLost, with which the member leaves; the record stays, because
+//     frames of the connection may still wait. The sweeper sends jobEnd. A job that is not
+//     sent is left to the next post (reportLostAgain) and to the sweeper.
+//   - ended: the member leaves, unless it has (recLeft) or has a newer connection; then the
+//     dialect's Disconnected, then the record is deleted. After a crash in between the
+//     event or job comes again, and attrLeft says that the item was written.
+//
+// In one process no event comes again after a crash: all connections are lost with it,
+// and Recovery lets their members leave at the next start.
 package relay

@@ -9,8 +9,7 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// heldConn loads a connection and holds the member behind it, if the connection
-// has come that far.
+// heldConn loads a connection and, if ready says so, holds the member behind it.
 func (r *Relay) heldConn(ctx context.Context, id gateway.Conn, ready func(*Conn) bool) (*Conn, func(), error) {
 	c, err := r.LoadConn(ctx, id)
 	if err != nil || c == nil || !ready(c) {
@@ -27,7 +26,7 @@ func (r *Relay) heldInTurn(ctx context.Context, id gateway.Conn, ready func(*Con
 		return c, func() {}, err
 	}
 	before := c.after
-	// Not while the member is held: a handler that we wait for may need it.
+	// Wait before the member is held: a handler that we wait for may have to hold it.
 	if err := r.awaitTurn(ctx, c); err != nil {
 		return nil, func() {}, err
 	}
@@ -69,12 +68,12 @@ func (r *Relay) Frame(ctx context.Context, e gateway.FrameEvent) (gateway.FrameR
 	again := c.Joined() && !c.Admitted // an earlier run of this admission has joined
 	res, err := d.Frame(ctx, c, e)
 	if err == nil && again && !c.Admitted {
-		err = r.retell(ctx, c)
+		err = r.announceAgain(ctx, c)
 	}
 	return res, err
 }
 
-// closeUnknown ends a connection that we have no record of.
+// closeUnknown closes a connection that has no record.
 func (r *Relay) closeUnknown(ctx context.Context, id gateway.Conn) error {
 	err := r.front.Close(ctx, id, gateway.CloseInternal, "unknown connection")
 	if err != nil && !errors.Is(err, gateway.ErrGone) {
@@ -83,7 +82,7 @@ func (r *Relay) closeUnknown(ctx context.Context, id gateway.Conn) error {
 	return nil
 }
 
-// Confirmed takes frames out of the mailbox that the peer has.
+// Confirmed takes frames that the peer has received out of its mailbox.
 func (r *Relay) Confirmed(ctx context.Context, e gateway.ConfirmedEvent) error {
 	c, release, err := r.heldConn(ctx, e.Conn, (*Conn).Joined)
 	if err != nil {
@@ -105,8 +104,8 @@ func (r *Relay) Confirmed(ctx context.Context, e gateway.ConfirmedEvent) error {
 	return r.confirmed(ctx, c, e.Marks)
 }
 
-// Disconnect takes the member behind a connection offline. If it fails, a job
-// tries again: no front reports an end for ever, and ours does only once.
+// Disconnect ends a connection: its front has said so. If that fails, a job tries
+// again: no front repeats its report for ever, and our own never does.
 func (r *Relay) Disconnect(ctx context.Context, e gateway.DisconnectEvent) error {
 	_, err := r.end(ctx, e.Conn, false)
 	if err != nil {
@@ -115,12 +114,12 @@ func (r *Relay) Disconnect(ctx context.Context, e gateway.DisconnectEvent) error
 	return err
 }
 
-// end does what is to be done when a connection is no more. It may be called
-// again, also when the first time has not come to its end: the record of the
-// connection stays until all is done. again is as for leave. It reports whether there
-// was a record.
+// end does all that follows the end of a connection. It may be called again, also
+// after a call that has failed or died: the record of the connection is deleted last.
+// again is as for leave. It reports whether there was a record.
 func (r *Relay) end(ctx context.Context, id gateway.Conn, again bool) (bool, error) {
-	// That the record is gone says that all of the connections before are done.
+	// In turn, because a deleted record says that the frames of all connections before
+	// are handled too.
 	c, release, err := r.heldInTurn(ctx, id, (*Conn).Joined)
 	if err != nil {
 		return false, err
@@ -129,7 +128,7 @@ func (r *Relay) end(ctx context.Context, id gateway.Conn, again bool) (bool, err
 	if c == nil {
 		return false, nil
 	}
-	if c.Joined() && (!c.left || again) {
+	if c.Joined() && (!c.memberLeft || again) {
 		if err := r.leave(ctx, c.Group, c.Member, c.ID, again); err != nil {
 			return true, err
 		}

@@ -26,28 +26,26 @@ func DueOp(at time.Time, group string) table.Op {
 	return table.Op{
 		Action: table.Put,
 		Key:    dueKey(at, group),
-		Set:    table.Attrs{"g": table.String(group)},
+		Set:    table.Attrs{attrGroup: table.String(group)},
 	}
 }
 
 // GroupItem is the key of an item of the dialect in the partition of a group. The
-// item has the generation of the group in its attribute "gen" and is deleted
-// with it.
+// item has the generation of the group in [AttrGeneration] and is deleted with it.
 func GroupItem(group, name string) table.Key {
 	return table.Key{Partition: groupPartition(group), Sort: "x/" + name}
 }
 
-// Expired reports whether a group has been without any connection for its whole
-// life span, and if not, when that may be the case. root is the member that
-// stands for the group. It is decided from the members themselves, not from the
-// sweeper having run.
+// Expired reports whether a group has been without any connection for ttl, and if
+// not, when that may be the case. root is the member that stands for the group.
+// The members decide, whether or not the sweeper has run.
 func (r *Relay) Expired(ctx context.Context, root *Member, ttl time.Duration) (bool, time.Time, error) {
 	now := r.now()
 	if ttl <= 0 {
 		return false, now.Add(24 * time.Hour), nil
 	}
 	if root.Conn != "" || now.Before(root.Seen.Add(ttl)) {
-		return false, later(root, now).Add(ttl), nil
+		return false, lastConnected(root, now).Add(ttl), nil
 	}
 	members, err := r.Members(ctx, root.Group, root.Generation)
 	if err != nil {
@@ -55,7 +53,7 @@ func (r *Relay) Expired(ctx context.Context, root *Member, ttl time.Duration) (b
 	}
 	var last time.Time
 	for _, m := range members {
-		if t := later(m, now); t.After(last) {
+		if t := lastConnected(m, now); t.After(last) {
 			last = t
 		}
 	}
@@ -63,8 +61,8 @@ func (r *Relay) Expired(ctx context.Context, root *Member, ttl time.Duration) (b
 	return !now.Before(at), at, nil
 }
 
-// later is when a member was last connected: now, if it may still be.
-func later(m *Member, now time.Time) time.Time {
+// lastConnected is when a member was last connected: now, if it may still be.
+func lastConnected(m *Member, now time.Time) time.Time {
 	if m.Conn != "" {
 		return now
 	}
@@ -72,22 +70,23 @@ func later(m *Member, now time.Time) time.Time {
 }
 
 // lookEvery is how often the sweeper looks at the connections of a group, where
-// the front may fail to report an end. A post notices it at once; this is for those
-// whom nobody posts to.
+// the front may fail to report an end. A post finds a lost connection at once; the
+// sweeper finds those that get no posts.
 const lookEvery = 30 * time.Minute
 
-// nextLook is when it looks next: at the same times for all, so that a group which
-// joins again and again is noted once.
+// nextLook is when the sweeper looks next. These times are the same for all groups, so
+// that many joins within one group write one item.
 func nextLook(now time.Time) time.Time { return now.Truncate(lookEvery).Add(lookEvery) }
 
-// lookSoon has the sweeper look at the connections of a group, if nobody else will.
-// It goes before a join: who comes after a crash in between may not come at all.
-func (r *Relay) lookSoon(ctx context.Context, group string) error {
+// scheduleLook has the sweeper look at the connections of a group, where a front may
+// fail to report their end. It comes before a join: after a crash in between, no
+// connection may ever come to do it.
+func (r *Relay) scheduleLook(ctx context.Context, group string) error {
 	if !r.distributed {
 		return nil
 	}
 	op := DueOp(nextLook(r.now()), group)
-	_, err := r.table.Get(ctx, op.Key) // cheaper than to write it again
+	_, err := r.table.Get(ctx, op.Key) // a read costs less than a second write
 	if errors.Is(err, table.ErrNotFound) {
 		_, err = r.table.Write(ctx, op)
 	}
@@ -119,7 +118,7 @@ func (r *Relay) Sweep(ctx context.Context) error {
 			}
 			failed++
 			if len(errs) < maxSweepErrors {
-				errs = append(errs, fmt.Errorf("failed to sweep %s: %w", ShortGroup(it.Attrs["g"].Str()), err))
+				errs = append(errs, fmt.Errorf("failed to sweep %s: %w", ShortGroup(it.Attrs[attrGroup].Str()), err))
 			}
 			if ctx.Err() != nil {
 				return errors.Join(errs...)
@@ -136,13 +135,13 @@ func (r *Relay) Sweep(ctx context.Context) error {
 }
 
 func (r *Relay) sweepGroup(ctx context.Context, due table.Item) error {
-	group := due.Attrs["g"].Str()
+	group := due.Attrs[attrGroup].Str()
 	at, err := r.expire(ctx, group)
 	if err != nil {
 		return err
 	}
-	// The new one first, and no transaction, which costs twice as much: who finds both
-	// looks twice.
+	// The new item first. A transaction would cost twice as much; after a crash in
+	// between, both items are there and the sweeper looks twice.
 	if !at.IsZero() {
 		next := DueOp(at, group)
 		if next.Key == due.Key {
@@ -178,7 +177,7 @@ func (r *Relay) expire(ctx context.Context, group string) (time.Time, error) {
 	if err := errors.Join(r.FinishRemovals(ctx, group), r.AnnounceRemovals(ctx, group)); err != nil {
 		return time.Time{}, err
 	}
-	connected, err := r.clearLost(ctx, root)
+	connected, err := r.endLost(ctx, root)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -209,11 +208,11 @@ func (r *Relay) expire(ctx context.Context, group string) (time.Time, error) {
 	return time.Time{}, nil
 }
 
-// clearLost ends the connections that are no more though nobody has said so: their
+// endLost finds the connections that are lost though no end was reported: their
 // process died, or the front failed to report. It reports whether any member of the
-// group has, or had, one. It leaves the rest to jobs, because there may be frames of
-// them that wait to be handled.
-func (r *Relay) clearLost(ctx context.Context, root *Member) (bool, error) {
+// group has, or had, a connection. Jobs end them, because frames of them may still
+// wait to be handled.
+func (r *Relay) endLost(ctx context.Context, root *Member) (bool, error) {
 	members, err := r.Members(ctx, root.Group, root.Generation)
 	if err != nil {
 		return false, err
@@ -246,11 +245,11 @@ func (r *Relay) clearLost(ctx context.Context, root *Member) (bool, error) {
 const openTime = 30 * time.Second
 
 // MayOpen reports whether a connection that the front has called gone may still open: a
-// dialect may join during Connect. began is when its Connect did; looked is when the front
-// was asked, or before, for whatever comes after that may take any time.
+// dialect may join during Connect. began is when its Connect began; looked is a time not
+// after the front was asked, because what the caller does in between may take any time.
 func (r *Relay) MayOpen(id gateway.Conn, began, looked time.Time) bool {
 	if !r.distributed && r.connRecordTTL == 0 {
-		return !r.front.Gone(id) // it reports every end, and waits for a Connect without a limit
+		return !r.front.Gone(id) // this front reports every end, and waits for a Connect without a limit
 	}
 	return looked.Sub(began) < openTime
 }
@@ -271,7 +270,7 @@ func rootItem(group string) table.Key { return GroupItem(group, "root") }
 func RootOp(group, generation, key string) table.Op {
 	return table.Op{
 		Action: table.Put, Key: rootItem(group),
-		Set: table.Attrs{"m": table.String(key), "gen": table.String(generation)},
+		Set: table.Attrs{attrMember: table.String(key), AttrGeneration: table.String(generation)},
 	}
 }
 
@@ -284,5 +283,5 @@ func (r *Relay) Root(ctx context.Context, group string) (*Member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("failed to read a group: %w", err)
 	}
-	return r.GetMember(ctx, group, it.Attrs["m"].Str())
+	return r.GetMember(ctx, group, it.Attrs[attrMember].Str())
 }

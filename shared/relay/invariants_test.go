@@ -237,7 +237,7 @@ func (c *checker) checkMember(m *Member, exact bool) {
 		c.failf("%s counts %d stored and %d transient entries, there are %d and %d", name, m.stored, m.transient, stored, transient)
 	}
 	for attr, v := range m.attrs {
-		if lane, ok := strings.CutPrefix(attr, fenceAttr); ok {
+		if lane, ok := strings.CutPrefix(attr, attrFence); ok {
 			if sender := c.members[lane]; sender != nil && v.Num() > sender.Epoch {
 				c.failf("%s has a fence at epoch %d for a sender in epoch %d", name, v.Num(), sender.Epoch)
 			}
@@ -267,4 +267,4 @@ func (c *checker) checkConn(x *Conn) {
 	}
 }
 
-func nowhere() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+func fixedTime() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }

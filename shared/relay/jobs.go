@@ -19,9 +19,9 @@ const (
 	// JobPush wakes a member that has a stored frame.
 	JobPush = "push"
 
-	jobGone = "gone" // a post found out that a connection is no more
-	jobEnd  = "end"  // a connection is no more, and its front has not said so, or in vain
-	jobPump = "pump" // a post failed; the lane has to be posted again
+	jobLost = "gone" // a connection is lost: its member leaves
+	jobEnd  = "end"  // a connection ends, though its front has not said so, or its Disconnect failed
+	jobPump = "pump" // the lane of a connection is to be pumped
 )
 
 // jobBody is the body of the core's jobs. It holds no content.
@@ -41,7 +41,11 @@ func (r *Relay) sendJobAt(ctx context.Context, kind, group string, b jobBody, at
 	if err != nil {
 		return fmt.Errorf("failed to encode a job: %w", err)
 	}
-	if err := r.queue.Send(ctx, queue.Job{Kind: kind, Group: group, Body: body, At: at}); err != nil {
+	return r.enqueue(ctx, queue.Job{Kind: kind, Group: group, Body: body, At: at})
+}
+
+func (r *Relay) enqueue(ctx context.Context, j queue.Job) error {
+	if err := r.queue.Send(ctx, j); err != nil {
 		return fmt.Errorf("failed to send a job: %w", err)
 	}
 	return nil
@@ -49,25 +53,17 @@ func (r *Relay) sendJobAt(ctx context.Context, kind, group string, b jobBody, at
 
 // Later sends a job of a dialect, to run at a time.
 func (r *Relay) Later(ctx context.Context, d Dialect, kind string, body []byte, at time.Time) error {
-	j := queue.Job{Kind: d.Name() + "." + kind, Body: body, At: at}
-	if err := r.queue.Send(ctx, j); err != nil {
-		return fmt.Errorf("failed to send a job: %w", err)
-	}
-	return nil
+	return r.enqueue(ctx, queue.Job{Kind: d.Name() + "." + kind, Body: body, At: at})
 }
 
-// Next sends a job of a dialect that belongs to a connection: where the frames of a
-// connection wait in a queue, it comes before those that are sent after it, or after its
-// time.
+// Next sends a job of a dialect that belongs to a connection. Where the frames of a
+// connection wait in a queue, the job runs before the frames that arrive after the job
+// was sent; with a time in the future, before those that arrive after that time.
 func (r *Relay) Next(ctx context.Context, d Dialect, kind string, id gateway.Conn, body []byte, at time.Time) error {
-	j := queue.Job{Kind: d.Name() + "." + kind, Group: string(id), Body: body, At: at}
-	if err := r.queue.Send(ctx, j); err != nil {
-		return fmt.Errorf("failed to send a job: %w", err)
-	}
-	return nil
+	return r.enqueue(ctx, queue.Job{Kind: d.Name() + "." + kind, Group: string(id), Body: body, At: at})
 }
 
-// wake asks for a push. It never fails the message that it is for: that is in
+// wake asks for a push. A failure is only logged: the frame that the push is for is in
 // the mailbox already.
 func (r *Relay) wake(ctx context.Context, group, key string, seq int64) {
 	if err := r.sendJob(ctx, JobPush, "", jobBody{Group: group, Member: key, Seq: seq}); err != nil {
@@ -75,17 +71,14 @@ func (r *Relay) wake(ctx context.Context, group, key string, seq int64) {
 	}
 }
 
-// vanished asks for a member to be taken offline whose connection turned out to
-// be gone. It is a job because the caller holds another member.
-func (r *Relay) vanished(ctx context.Context, m *Member) {
+// ReportLost sends a job that lets m leave: a post has found its connection gone. It is
+// a job because the caller holds another member.
+func (r *Relay) ReportLost(ctx context.Context, m *Member) {
 	b := jobBody{Group: m.Group, Member: m.Key, Conn: m.Conn}
-	if err := r.sendJob(ctx, jobGone, string(m.Conn), b); err != nil {
+	if err := r.sendJob(ctx, jobLost, string(m.Conn), b); err != nil {
 		r.log.WarnContext(ctx, "failed to report a lost connection", "error", err)
 	}
 }
-
-// Vanished is for a dialect whose post has found the connection of m to be no more.
-func (r *Relay) Vanished(ctx context.Context, m *Member) { r.vanished(ctx, m) }
 
 // Job runs a job. It is the queue.Handler of the relay.
 func (r *Relay) Job(ctx context.Context, j queue.Job) error {
@@ -99,18 +92,19 @@ func (r *Relay) Job(ctx context.Context, j queue.Job) error {
 	if err := json.Unmarshal(j.Body, &b); err != nil {
 		return fmt.Errorf("failed to decode a job of kind %q: %w", j.Kind, err)
 	}
-	// Where handlers share a process, none dies in the middle and lets others go on.
+	// Where handlers share a process, a crash ends them all: no first attempt of this job
+	// has died in the middle while the relay went on.
 	again := r.distributed && j.Attempt > 1
 	switch j.Kind {
 	case JobPush:
 		return r.push(ctx, b)
-	case jobGone:
-		return r.lost(ctx, b, again)
+	case jobLost:
+		return r.leaveLost(ctx, b, again)
 	case jobEnd:
 		if known, err := r.end(ctx, b.Conn, again); known || err != nil || b.Member == "" {
 			return err
 		}
-		return r.lost(ctx, b, again)
+		return r.leaveLost(ctx, b, again)
 	case jobPump:
 		return r.pumpAgain(ctx, b.Conn)
 	default:
@@ -118,27 +112,27 @@ func (r *Relay) Job(ctx context.Context, j queue.Job) error {
 	}
 }
 
-// lost takes a member offline whose connection is no more. The record stays: frames
-// that have arrived before may still be under way. again is as for leave.
-func (r *Relay) lost(ctx context.Context, b jobBody, again bool) error {
+// leaveLost lets a member leave whose connection is lost. The record of the connection
+// stays: frames that have arrived before may still be under way. again is as for leave.
+func (r *Relay) leaveLost(ctx context.Context, b jobBody, again bool) error {
 	release, err := r.Hold(ctx, b.Group, b.Member)
 	if err != nil {
 		return err
 	}
 	defer release()
 	c, err := r.LoadConn(ctx, b.Conn)
-	if err != nil || (c != nil && c.left && !again) {
+	if err != nil || (c != nil && c.memberLeft && !again) {
 		return err
 	}
 	if c == nil && !again {
-		// Either all is done, or the record was forgotten by its time.
-		_, err := r.takeOffline(ctx, b.Group, b.Member, b.Conn)
+		// Either the connection has ended, or its record has expired.
+		_, err := r.tryLeave(ctx, b.Group, b.Member, b.Conn)
 		return err
 	}
 	if err := r.leave(ctx, b.Group, b.Member, b.Conn, again); err != nil {
 		return err
 	}
-	return r.changeConn(ctx, b.Conn, table.Op{Set: table.Attrs{connLeft: table.Number(1)}})
+	return r.changeConn(ctx, b.Conn, table.Op{Set: table.Attrs{recLeft: table.Number(1)}})
 }
 
 func (r *Relay) pumpAgain(ctx context.Context, id gateway.Conn) error {
@@ -153,7 +147,7 @@ func (r *Relay) pumpAgain(ctx context.Context, id gateway.Conn) error {
 	return r.pump(ctx, c)
 }
 
-// push wakes a member, if it still has to be woken.
+// push sends a push to a member that is offline and has a stored frame.
 func (r *Relay) push(ctx context.Context, b jobBody) error {
 	m, err := r.GetMember(ctx, b.Group, b.Member)
 	if err != nil {
@@ -179,8 +173,8 @@ func (r *Relay) push(ctx context.Context, b jobBody) error {
 	return err
 }
 
-// waiting finds the stored frame that a push is for, or another one that waits if
-// that one is gone; nil if the mailbox is empty.
+// waiting returns the stored frame that a push is for; if that is gone, the oldest that
+// waits, and nil if the mailbox is empty.
 func (r *Relay) waiting(ctx context.Context, m *Member, seq int64) (*entry, error) {
 	it, err := r.table.Get(ctx, laneKey(m.Lane, seq))
 	if err == nil {
@@ -198,19 +192,19 @@ func (r *Relay) waiting(ctx context.Context, m *Member, seq int64) (*entry, erro
 			return e, nil
 		}
 	}
-	// What the counter counts has expired.
+	// The frames that the counter counts have expired.
 	_, err = r.recount(ctx, m)
 	return nil, err
 }
 
-// forgetToken forgets a push token that the provider refuses for good, unless it
-// has been replaced meanwhile.
+// forgetToken deletes a push token that the provider refuses for good, unless the
+// member has another one by now.
 func (r *Relay) forgetToken(ctx context.Context, m *Member) error {
 	_, err := r.table.Write(ctx, table.Op{
 		Action: table.Update,
 		Key:    memberKey(m.Group, m.Key),
-		Conds:  []table.Cond{table.IfEqual("tok", table.String(m.Token))},
-		Remove: []string{"tok"},
+		Conds:  []table.Cond{table.IfEqual(attrToken, table.String(m.Token))},
+		Remove: []string{attrToken},
 	})
 	if err != nil && !errors.Is(err, table.ErrCondition) {
 		return fmt.Errorf("failed to forget a push token: %w", err)

@@ -13,21 +13,21 @@ import (
 
 const (
 	// maxTransient bounds the live frames that wait in the lane of a member that
-	// is draining, maxLarge those of them that are larger than large bytes.
+	// is draining, maxLarge the number of them that are larger than large bytes.
 	maxTransient = 64
 	maxLarge     = 8
 	large        = 64 << 10
 	// partSize is how much of a frame one item holds (table.MaxItemSize, less what
 	// goes with it); a live frame may take two.
 	partSize = 390 << 10
-	// transientTTL is when a transient entry is forgotten at the latest. It is only
-	// a safety net: the end of the connection it is bound to takes it out, and a
-	// long mailbox may take a slow phone an hour.
+	// transientTTL is when a transient entry expires at the latest. It is only a
+	// safety net: the entry is deleted when the connection it is bound to ends. A slow
+	// phone may need an hour for a long mailbox.
 	transientTTL = 24 * time.Hour
 
-	// transientMark is set in the mark of a transient entry, so that its
-	// confirmation knows which counter to take it off; pairMark in that of an
-	// entry that takes two numbers, its own and the one before.
+	// transientMark is set in the mark of a transient entry: its confirmation
+	// lowers another counter. pairMark is set in the mark of an entry that takes
+	// two numbers, its own and the one before.
 	transientMark = 1 << 62
 	pairMark      = 1 << 61
 )
@@ -41,7 +41,7 @@ type entry struct {
 	// and epoch the epoch of that connection.
 	conn  gateway.Conn
 	epoch int64
-	// live says that the sender wants to hear if a transient entry is dropped.
+	// live says that the sender is told if the transient entry is dropped.
 	live bool
 	// pair says that the frame is in two items, of which seq is the second.
 	pair bool
@@ -58,7 +58,7 @@ func (e *entry) mark() uint64 {
 	return mark
 }
 
-// markSeq is the number of the entry with a mark.
+// markSeq is the number of the entry that a mark was made from.
 func markSeq(mark uint64) int64 { return int64(mark &^ (transientMark | pairMark)) }
 
 func lanePartition(lane string) string { return "l/" + lane }
@@ -69,12 +69,6 @@ func laneKey(lane string, seq int64) table.Key {
 	return table.Key{Partition: lanePartition(lane), Sort: laneSort(seq)}
 }
 
-// Attributes of an item that holds a part of a frame.
-const (
-	partFirst  = "p1"
-	partSecond = "p2"
-)
-
 // putOps makes the operations that write an entry: one, or two for a frame that
 // does not fit into one item.
 func (e *entry) putOps(lane string, now time.Time, ttl time.Duration) []table.Op {
@@ -82,30 +76,30 @@ func (e *entry) putOps(lane string, now time.Time, ttl time.Duration) []table.Op
 		return []table.Op{e.putOp(lane, e.seq, e.frame.Data, "", now, ttl)}
 	}
 	return []table.Op{
-		e.putOp(lane, e.seq-1, e.frame.Data[:partSize], partFirst, now, ttl),
-		e.putOp(lane, e.seq, e.frame.Data[partSize:], partSecond, now, ttl),
+		e.putOp(lane, e.seq-1, e.frame.Data[:partSize], entFirst, now, ttl),
+		e.putOp(lane, e.seq, e.frame.Data[partSize:], entSecond, now, ttl),
 	}
 }
 
 func (e *entry) putOp(lane string, seq int64, data []byte, part string, now time.Time, ttl time.Duration) table.Op {
 	set := table.Attrs{
-		"f":  table.Bytes(data),
-		"s":  table.String(e.sender),
-		"at": table.Number(now.UnixMilli()),
+		entFrame:  table.Bytes(data),
+		entSender: table.String(e.sender),
+		entAt:     table.Number(now.UnixMilli()),
 	}
 	if part != "" {
 		set[part] = table.Number(1)
 	}
 	if e.frame.Text {
-		set["t"] = table.Number(1)
+		set[entText] = table.Number(1)
 	}
 	if e.conn != "" {
-		set["c"] = table.String(string(e.conn))
-		set["e"] = table.Number(e.epoch)
+		set[entConn] = table.String(string(e.conn))
+		set[entEpoch] = table.Number(e.epoch)
 		ttl = transientTTL
 	}
 	if e.live {
-		set["l"] = table.Number(1)
+		set[entLive] = table.Number(1)
 	}
 	return table.Op{
 		Action:  table.Put,
@@ -123,16 +117,16 @@ func entryFrom(it table.Item) (*entry, error) {
 	}
 	return &entry{
 		seq:    seq,
-		frame:  Frame{Data: it.Attrs["f"].Raw(), Text: it.Attrs["t"].Num() == 1},
-		sender: it.Attrs["s"].Str(),
-		conn:   gateway.Conn(it.Attrs["c"].Str()),
-		epoch:  it.Attrs["e"].Num(),
-		live:   it.Attrs["l"].Num() == 1,
+		frame:  Frame{Data: it.Attrs[entFrame].Raw(), Text: it.Attrs[entText].Num() == 1},
+		sender: it.Attrs[entSender].Str(),
+		conn:   gateway.Conn(it.Attrs[entConn].Str()),
+		epoch:  it.Attrs[entEpoch].Num(),
+		live:   it.Attrs[entLive].Num() == 1,
 	}, nil
 }
 
 // append puts an entry into the lane of m under the next number, on condition
-// that nothing about m has changed since it was read that matters here.
+// that lane, tail, connection and fence of m are as they were read.
 // table.ErrCondition means: read again. On success e.seq is set.
 func (r *Relay) append(ctx context.Context, m *Member, e *entry, sender *Conn) error {
 	e.pair = len(e.frame.Data) > partSize
@@ -143,23 +137,20 @@ func (r *Relay) append(ctx context.Context, m *Member, e *entry, sender *Conn) e
 	update := table.Op{
 		Action: table.Update,
 		Key:    memberKey(m.Group, m.Key),
-		Conds: []table.Cond{
-			table.IfEqual("lane", table.String(m.Lane)),
-			m.ifTail(), m.ifConn(),
-		},
-		Set: table.Attrs{"tail": table.Number(e.seq)},
+		Conds:  []table.Cond{m.ifLane(), m.ifTail(), m.ifConn()},
+		Set:    table.Attrs{attrTail: table.Number(e.seq)},
 	}
 	if m.Conn != "" {
-		update.Conds = append(update.Conds, table.IfEqual("cs", table.Number(m.connState)))
+		update.Conds = append(update.Conds, table.IfEqual(attrConnState, table.Number(m.connState)))
 	}
 	if e.conn != "" {
-		update.Add = map[string]int64{"tn": 1}
+		update.Add = map[string]int64{attrTransient: 1}
 	} else {
-		update.Add = map[string]int64{"n": 1}
+		update.Add = map[string]int64{attrStored: 1}
 	}
 	if sender != nil {
-		// As it was read: a newer connection of the sender may have raised it
-		// since, and it must not go back.
+		// On condition that the fence is as it was read: a newer connection of the
+		// sender may have raised it since, and it must not fall.
 		update.Conds = append(update.Conds, m.ifFence(sender))
 		update.Set[fence(sender.lane)] = table.Number(sender.Epoch)
 		if sender.frame != "" {
@@ -183,16 +174,18 @@ func (m *Member) ifFence(sender *Conn) table.Cond {
 	return table.IfNone(name)
 }
 
+func (m *Member) ifLane() table.Cond { return table.IfEqual(attrLane, table.String(m.Lane)) }
+
 func (m *Member) ifTail() table.Cond {
 	if m.tail == 0 {
-		return table.IfNone("tail")
+		return table.IfNone(attrTail)
 	}
-	return table.IfEqual("tail", table.Number(m.tail))
+	return table.IfEqual(attrTail, table.Number(m.tail))
 }
 
 func (m *Member) ifConn() table.Cond {
 	if m.Conn == "" {
-		return table.IfNone("conn")
+		return table.IfNone(attrConn)
 	}
-	return table.IfEqual("conn", table.String(string(m.Conn)))
+	return table.IfEqual(attrConn, table.String(string(m.Conn)))
 }

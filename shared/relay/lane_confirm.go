@@ -8,8 +8,8 @@ import (
 	"blindpost/shared/table"
 )
 
-// confirm takes confirmed entries out of a lane. What is already gone is
-// skipped, so that confirming twice is harmless.
+// confirm deletes confirmed entries from a lane. It skips those that are deleted
+// already, so that a second confirmation is harmless.
 func (r *Relay) confirm(ctx context.Context, group, key, lane string, marks []uint64) error {
 	const chunk = (table.MaxTransaction - 1) / 2 // an entry may be two items
 	for len(marks) > 0 {
@@ -47,15 +47,15 @@ func (r *Relay) confirmTogether(ctx context.Context, group, key, lane string, ma
 	}
 	add := make(map[string]int64, 2)
 	if stored != 0 {
-		add["n"] = -stored
+		add[attrStored] = -stored
 	}
 	if transient != 0 {
-		add["tn"] = -transient
+		add[attrTransient] = -transient
 	}
 	ops = append(ops, table.Op{
 		Action: table.Update,
 		Key:    memberKey(group, key),
-		Conds:  []table.Cond{table.IfEqual("lane", table.String(lane))},
+		Conds:  []table.Cond{table.IfEqual(attrLane, table.String(lane))},
 		Add:    add,
 	})
 	if err := r.table.Transact(ctx, ops); err != nil {
@@ -75,9 +75,10 @@ func (r *Relay) confirmSingly(ctx context.Context, group, key, lane string, mark
 	return nil
 }
 
-// recount sets the counter of stored frames to what is there. The counter also
-// counts what has expired, so it can be too high, never too low; that matters
-// only when the cap is reached. It reports whether the counter went down.
+// recount sets the counters of a lane to the number of entries that are there. The
+// counters include expired entries, so they can be too high, never too low; that matters
+// only when the cap is reached. It reports whether to read the member again, because
+// the counters went down or the member has changed.
 func (r *Relay) recount(ctx context.Context, m *Member) (bool, error) {
 	items, err := table.QueryAll(ctx, r.table, table.Query{Partition: lanePartition(m.Lane)})
 	if err != nil {
@@ -85,10 +86,10 @@ func (r *Relay) recount(ctx context.Context, m *Member) (bool, error) {
 	}
 	var stored, transient int64
 	for _, it := range items {
-		if it.Attrs[partFirst].Num() == 1 {
+		if it.Attrs[entFirst].Num() == 1 {
 			continue // its second half counts
 		}
-		if _, bound := it.Attrs["c"]; bound {
+		if _, bound := it.Attrs[entConn]; bound {
 			transient++
 		} else {
 			stored++
@@ -101,14 +102,13 @@ func (r *Relay) recount(ctx context.Context, m *Member) (bool, error) {
 		Action: table.Update,
 		Key:    memberKey(m.Group, m.Key),
 		Conds: []table.Cond{
-			table.IfEqual("lane", table.String(m.Lane)),
-			m.ifTail(),
-			m.ifCount("n", m.stored), m.ifCount("tn", m.transient),
+			m.ifLane(), m.ifTail(),
+			m.ifCount(attrStored, m.stored), m.ifCount(attrTransient, m.transient),
 		},
-		Set: table.Attrs{"n": table.Number(stored), "tn": table.Number(transient)},
+		Set: table.Attrs{attrStored: table.Number(stored), attrTransient: table.Number(transient)},
 	})
 	if errors.Is(err, table.ErrCondition) {
-		return true, nil // somebody changed it meanwhile: look again
+		return true, nil // changed by another handler
 	}
 	if err != nil {
 		return false, fmt.Errorf("failed to recount a lane: %w", err)

@@ -7,8 +7,8 @@ import (
 	"blindpost/shared/table"
 )
 
-// readLane reads entries after a number, at most limit. None means that there are
-// none: a page can be empty because all of it has expired, with more behind it.
+// readLane reads entries after a number, at most limit. It returns none only at the end
+// of the lane: it reads on after a page whose entries have all expired.
 func (r *Relay) readLane(ctx context.Context, lane string, after int64, limit int) ([]*entry, error) {
 	q := table.Query{Partition: lanePartition(lane), After: laneSort(after), Limit: limit}
 	for {
@@ -20,7 +20,7 @@ func (r *Relay) readLane(ctx context.Context, lane string, after int64, limit in
 			q.After = p.Next
 			continue
 		}
-		if n := len(p.Items); n > 0 && p.Items[n-1].Attrs[partFirst].Num() == 1 {
+		if n := len(p.Items); n > 0 && p.Items[n-1].Attrs[entFirst].Num() == 1 {
 			// The page ends in the middle of a frame.
 			rest, err := r.table.Query(ctx, table.Query{
 				Partition: q.Partition, After: p.Items[n-1].Key.Sort, Limit: 1,
@@ -34,8 +34,8 @@ func (r *Relay) readLane(ctx context.Context, lane string, after int64, limit in
 	}
 }
 
-// entriesFrom makes entries of items, of two parts one. A part whose other half
-// is not there (it has expired in between) is left out.
+// entriesFrom makes entries of items, and joins the two halves of a frame. A half
+// whose other half is missing, because it has just expired, is left out.
 func entriesFrom(items []table.Item) ([]*entry, error) {
 	out := make([]*entry, 0, len(items))
 	var first *entry
@@ -45,10 +45,10 @@ func entriesFrom(items []table.Item) ([]*entry, error) {
 			return nil, err
 		}
 		switch {
-		case it.Attrs[partFirst].Num() == 1:
+		case it.Attrs[entFirst].Num() == 1:
 			first = e
 			continue
-		case it.Attrs[partSecond].Num() == 1:
+		case it.Attrs[entSecond].Num() == 1:
 			if first == nil || first.seq != e.seq-1 {
 				continue
 			}

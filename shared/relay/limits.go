@@ -22,7 +22,7 @@ type Limits struct {
 	// MessageTTL is how long a stored frame waits before it is dropped.
 	MessageTTL time.Duration
 	// ConnectionsPerIP is the number of connections that one address (IPv6: one
-	// /64) may open within a minute.
+	// /64) may open per minute.
 	ConnectionsPerIP int64
 	// MessagesPerMinute is the number of messages per connection and minute.
 	MessagesPerMinute int64
@@ -87,14 +87,14 @@ func (r *Relay) take(ctx context.Context, c *Conn, w *rateWindow, limit int64) (
 		return false, nil
 	}
 	c.counted = c.frame
-	if r.distributed && limit >= seldomFrom && r.unsaved.count(name, w.start, w.start.Equal(began)) < saveEvery && w.n <= limit/2 {
+	if r.distributed && limit >= batchFrom && r.unsaved.count(name, w.start, w.start.Equal(began)) < saveEvery && w.n <= limit/2 {
 		return true, nil
 	}
 	return true, r.SaveConn(ctx, c)
 }
 
-// AddressKey is what an address is limited by: an IPv4 address, or the /64 of an
-// IPv6 address, of which one subscriber has 2^64.
+// AddressKey names the counter of an address: an IPv4 address itself, the /64 of an
+// IPv6 address, because one subscriber has 2^64 of those.
 func AddressKey(ip netip.Addr) string {
 	ip = ip.Unmap().WithZone("")
 	if ip.Is6() {
@@ -105,29 +105,23 @@ func AddressKey(ip netip.Addr) string {
 	return ip.String()
 }
 
-// TakeAddress counts a request of an address to a dialect's HTTP endpoints that is as
-// good as a new connection, and reports whether it is within the limit.
+// TakeAddress counts a new connection of an address, or an HTTP request that a dialect
+// limits like one, and reports whether it is within the limit. The window is the life
+// of the counter: it begins with the first connection and ends when the item expires.
 func (r *Relay) TakeAddress(ctx context.Context, ip netip.Addr) (bool, error) {
-	return r.takeAddress(ctx, ip)
-}
-
-// takeAddress counts a new connection of an address and reports whether it is
-// within the limit. The window is the life of the counter: it begins with the
-// first connection and is over when the item expires.
-func (r *Relay) takeAddress(ctx context.Context, ip netip.Addr) (bool, error) {
 	limit := r.Limits().ConnectionsPerIP
 	if limit == 0 {
 		return true, nil
 	}
-	key := table.Key{Partition: AddressPartition + AddressKey(ip), Sort: "n"}
+	key := table.Key{Partition: AddressPartition + AddressKey(ip), Sort: attrCount}
 	for range maxTries {
 		old, err := r.table.Write(ctx, table.Op{
 			Action: table.Update, Key: key,
 			Conds: []table.Cond{table.IfExists()},
-			Add:   map[string]int64{"n": 1},
+			Add:   map[string]int64{attrCount: 1},
 		})
 		if err == nil {
-			return old.Attrs["n"].Num() < limit, nil
+			return old.Attrs[attrCount].Num() < limit, nil
 		}
 		if !errors.Is(err, table.ErrCondition) {
 			return false, fmt.Errorf("failed to count a connection: %w", err)
@@ -135,7 +129,7 @@ func (r *Relay) takeAddress(ctx context.Context, ip netip.Addr) (bool, error) {
 		_, err = r.table.Write(ctx, table.Op{
 			Action: table.Put, Key: key,
 			Conds:   []table.Cond{table.IfAbsent()},
-			Set:     table.Attrs{"n": table.Number(1)},
+			Set:     table.Attrs{attrCount: table.Number(1)},
 			Expires: r.now().Add(limitWindow),
 		})
 		if err == nil {

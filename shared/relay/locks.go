@@ -8,7 +8,7 @@ import (
 )
 
 // locks is a fixed set of locks addressed by name. Two names may share a lock,
-// so whoever holds one must not take a second one of the same set. A lock is a
+// so a handler that holds one must not take a second one of the same set. A lock is a
 // channel, so that waiting for it ends with the context and counts as waiting
 // in a testing/synctest bubble.
 type locks struct {
@@ -16,7 +16,7 @@ type locks struct {
 	set  []lock
 }
 
-// lock is made when it is first asked for: a process that lives for one frame needs two.
+// lock makes its channel at first use: a process that lives for one frame needs two.
 type lock struct {
 	made sync.Once
 	ch   chan struct{}
@@ -27,8 +27,8 @@ func (l *lock) get() chan struct{} {
 	return l.ch
 }
 
-// newLocks takes a seed from random, so that nobody outside can choose names
-// that share a lock.
+// newLocks takes a seed from random, so that an attacker cannot choose names that
+// share a lock.
 func newLocks(n int, random io.Reader) *locks {
 	l := &locks{set: make([]lock, n)}
 	var seed [8]byte
@@ -38,8 +38,7 @@ func newLocks(n int, random io.Reader) *locks {
 	return l
 }
 
-// lock waits for the lock of a name; the caller sends back into the channel
-// with unlock.
+// lock waits for the lock of a name. The caller gives the channel to unlock.
 func (l *locks) lock(ctx context.Context, a, b string) (chan struct{}, error) {
 	ch := l.set[l.hash(a, b)%uint64(len(l.set))].get()
 	select {

@@ -35,7 +35,7 @@ type Member struct {
 	// Conn is the current connection, "" when offline.
 	Conn  gateway.Conn
 	Epoch int64
-	// Seen is when the member was last known to be connected, while offline.
+	// Seen is when the member has left; it counts while the member is offline.
 	Seen time.Time
 
 	// Token and Platform are the push endpoint; an empty token means no push.
@@ -51,13 +51,9 @@ type Member struct {
 }
 
 // Attr returns an attribute of the dialect.
-func (m *Member) Attr(name string) table.Value { return m.attrs[dialectAttr+name] }
+func (m *Member) Attr(name string) table.Value { return m.attrs[attrDialect+name] }
 
-const (
-	memberSort  = "m/"
-	dialectAttr = "x." // attributes of the dialect
-	fenceAttr   = "f." // fences of senders
-)
+const memberSort = "m/"
 
 func groupPartition(group string) string { return GroupPrefix + group }
 
@@ -66,39 +62,39 @@ func memberKey(group, key string) table.Key {
 }
 
 // fence names the attribute that holds the highest epoch a sender has spoken
-// with. A sender is named by its lane, which a new incarnation does not share:
-// its epochs begin anew.
-func fence(senderLane string) string { return fenceAttr + senderLane }
+// with. A sender is named by its lane: a new incarnation of it has another lane,
+// and its epochs start at one again.
+func fence(senderLane string) string { return attrFence + senderLane }
 
-// shutOut is a fence that no epoch reaches.
-const shutOut = math.MaxInt64
+// fenceClosed is a fence above every epoch.
+const fenceClosed = math.MaxInt64
 
 // lastFrame and lastSeq name the attributes that hold the last frame a sender
 // has put into the lane, and its number there: if a front delivers the frame
-// again, it is not stored again. Only fronts that do so cause them to be kept.
-func lastFrame(senderLane string) string { return "i." + senderLane }
-func lastSeq(senderLane string) string   { return "q." + senderLane }
+// again, it is not stored again. They are written only where a front may do so.
+func lastFrame(senderLane string) string { return attrLastFrame + senderLane }
+func lastSeq(senderLane string) string   { return attrLastSeq + senderLane }
 
 func memberFrom(group string, it table.Item) *Member {
 	a := it.Attrs
 	m := &Member{
 		Group:      group,
 		Key:        strings.TrimPrefix(it.Key.Sort, memberSort),
-		Generation: a["gen"].Str(),
-		Role:       a["role"].Str(),
-		State:      a["st"].Str(),
-		Lane:       a["lane"].Str(),
-		Conn:       gateway.Conn(a["conn"].Str()),
-		Epoch:      a["ep"].Num(),
-		Token:      a["tok"].Str(),
-		Platform:   a["pf"].Num(),
-		connState:  a["cs"].Num(),
-		tail:       a["tail"].Num(),
-		stored:     a["n"].Num(),
-		transient:  a["tn"].Num(),
+		Generation: a[AttrGeneration].Str(),
+		Role:       a[attrRole].Str(),
+		State:      a[attrState].Str(),
+		Lane:       a[attrLane].Str(),
+		Conn:       gateway.Conn(a[attrConn].Str()),
+		Epoch:      a[attrEpoch].Num(),
+		Token:      a[attrToken].Str(),
+		Platform:   a[attrPlatform].Num(),
+		connState:  a[attrConnState].Num(),
+		tail:       a[attrTail].Num(),
+		stored:     a[attrStored].Num(),
+		transient:  a[attrTransient].Num(),
 		attrs:      a,
 	}
-	if v, ok := a["seen"]; ok {
+	if v, ok := a[attrSeen]; ok {
 		m.Seen = time.UnixMilli(v.Num())
 	}
 	return m
@@ -116,8 +112,8 @@ func (r *Relay) GetMember(ctx context.Context, group, key string) (*Member, erro
 	return memberFrom(group, it), nil
 }
 
-// Self reads the member behind a connection, nil if it is no longer the same: it
-// was deleted, or deleted and created anew.
+// Self reads the member behind a connection, nil if that member was deleted. One
+// that was created again under the same key is another member.
 func (r *Relay) Self(ctx context.Context, c *Conn) (*Member, error) {
 	m, err := r.GetMember(ctx, c.Group, c.Member)
 	if err != nil || m == nil || m.Lane != c.lane {
@@ -126,14 +122,20 @@ func (r *Relay) Self(ctx context.Context, c *Conn) (*Member, error) {
 	return m, nil
 }
 
+func (r *Relay) memberItems(ctx context.Context, group string) ([]table.Item, error) {
+	items, err := table.QueryAll(ctx, r.table, table.Query{Partition: groupPartition(group), Prefix: memberSort})
+	if err != nil {
+		return nil, fmt.Errorf("failed to read the members: %w", err)
+	}
+	return items, nil
+}
+
 // Members reads all members of one generation of a group, in the order of
 // their keys.
 func (r *Relay) Members(ctx context.Context, group, generation string) ([]*Member, error) {
-	items, err := table.QueryAll(ctx, r.table, table.Query{
-		Partition: groupPartition(group), Prefix: memberSort,
-	})
+	items, err := r.memberItems(ctx, group)
 	if err != nil {
-		return nil, fmt.Errorf("failed to read the members: %w", err)
+		return nil, err
 	}
 	var out []*Member
 	for _, it := range items {
@@ -144,7 +146,7 @@ func (r *Relay) Members(ctx context.Context, group, generation string) ([]*Membe
 	return out, nil
 }
 
-// Online reports whether the member has a connection, as far as is known here.
+// Online reports whether the member has a connection, as far as this process knows.
 func (r *Relay) Online(m *Member) bool {
 	return m != nil && m.Conn != "" && !r.front.Gone(m.Conn)
 }
@@ -161,65 +163,63 @@ type NewMember struct {
 }
 
 // CreateOp makes the operation that creates a member without a connection, with
-// an empty lane of its own, replacing an earlier incarnation. The conditions are
-// the caller's.
+// an empty lane of its own. It replaces an earlier incarnation, unless conds
+// forbid that.
 func (r *Relay) CreateOp(group, key string, n NewMember, conds ...table.Cond) table.Op {
 	set := table.Attrs{
-		"gen":  table.String(n.Generation),
-		"role": table.String(n.Role),
-		"lane": table.String(r.newID()),
-		"ep":   table.Number(0),
-		"seen": table.Number(r.now().UnixMilli()),
+		AttrGeneration: table.String(n.Generation),
+		attrRole:       table.String(n.Role),
+		attrLane:       table.String(r.newID()),
+		attrEpoch:      table.Number(0),
+		attrSeen:       table.Number(r.now().UnixMilli()),
 	}
 	if n.State != "" {
-		set["st"] = table.String(n.State)
+		set[attrState] = table.String(n.State)
 	}
 	if n.Token != "" {
-		set["tok"] = table.String(n.Token)
+		set[attrToken] = table.String(n.Token)
 	}
 	if n.Platform != 0 {
-		set["pf"] = table.Number(n.Platform)
+		set[attrPlatform] = table.Number(n.Platform)
 	}
 	for name, v := range n.Attrs {
-		set[dialectAttr+name] = v
+		set[attrDialect+name] = v
 	}
 	return table.Op{Action: table.Put, Key: memberKey(group, key), Conds: conds, Set: set}
 }
-
-// Conditions on a member item for the operations of a dialect.
 
 // IfUnchanged holds as long as the member has neither been recreated nor joined
 // again since it was read.
 func (m *Member) IfUnchanged() []table.Cond {
 	return []table.Cond{
-		table.IfEqual("lane", table.String(m.Lane)),
-		table.IfEqual("ep", table.Number(m.Epoch)),
+		m.ifLane(),
+		table.IfEqual(attrEpoch, table.Number(m.Epoch)),
 	}
 }
 
 // IfAttr holds as long as an attribute of the dialect has this value.
-func IfAttr(name string, v table.Value) table.Cond { return table.IfEqual(dialectAttr+name, v) }
+func IfAttr(name string, v table.Value) table.Cond { return table.IfEqual(attrDialect+name, v) }
 
 // IfNoAttr holds as long as the dialect has set no such attribute.
-func IfNoAttr(name string) table.Cond { return table.IfNone(dialectAttr + name) }
+func IfNoAttr(name string) table.Cond { return table.IfNone(attrDialect + name) }
 
 // IfState holds as long as the dialect's state is this one.
-func IfState(state string) table.Cond { return table.IfEqual("st", table.String(state)) }
+func IfState(state string) table.Cond { return table.IfEqual(attrState, table.String(state)) }
 
-// StillCurrent makes the operation of a transaction that holds only while c is
-// the current connection of its member. On the way it shuts out senders that are
-// removed: what they have under way reaches this member no more.
+// StillCurrent makes an operation that lets its transaction succeed only while c is
+// the current connection of its member. The same operation closes the fences of
+// removed senders: their frames under way no longer reach this member.
 func StillCurrent(c *Conn, removed ...*Member) table.Op {
 	op := table.Op{
 		Action: table.Check,
 		Key:    memberKey(c.Group, c.Member),
-		Conds:  []table.Cond{table.IfEqual("conn", table.String(string(c.ID)))},
+		Conds:  []table.Cond{table.IfEqual(attrConn, table.String(string(c.ID)))},
 	}
 	for _, m := range removed {
 		if op.Action == table.Check {
 			op.Action, op.Set = table.Update, table.Attrs{}
 		}
-		op.Set[fence(m.Lane)] = table.Number(shutOut)
+		op.Set[fence(m.Lane)] = table.Number(fenceClosed)
 		op.Remove = append(op.Remove, lastFrame(m.Lane), lastSeq(m.Lane))
 	}
 	return op
@@ -242,19 +242,19 @@ type MemberChange struct {
 
 func (ch MemberChange) apply(op *table.Op) {
 	if ch.State != nil {
-		op.Set["st"] = table.String(*ch.State)
+		op.Set[attrState] = table.String(*ch.State)
 	}
 	if ch.Token != nil {
 		if *ch.Token == "" {
-			op.Remove = append(op.Remove, "tok")
+			op.Remove = append(op.Remove, attrToken)
 		} else {
-			op.Set["tok"] = table.String(*ch.Token)
+			op.Set[attrToken] = table.String(*ch.Token)
 		}
 	}
 	if ch.Platform != nil {
-		op.Set["pf"] = table.Number(*ch.Platform)
+		op.Set[attrPlatform] = table.Number(*ch.Platform)
 	}
 	for name, v := range ch.Attrs {
-		op.Set[dialectAttr+name] = v
+		op.Set[attrDialect+name] = v
 	}
 }

@@ -10,7 +10,7 @@ import (
 // The names of attributes that are made of a lane must not meet: those of one
 // sender not those of another, nor those of the member itself.
 func TestNamesOfSenderAttributes(t *testing.T) {
-	own := (&Relay{newID: func() string { return "lane" }, now: nowhere}).CreateOp("skald/ns", "key", NewMember{
+	own := (&Relay{newID: func() string { return "lane" }, now: fixedTime}).CreateOp("skald/ns", "key", NewMember{
 		Generation: "g", Role: "r", State: "s", Token: "t", Platform: 1, Attrs: map[string]table.Value{"a": table.Number(1)},
 	}).Set
 	for _, name := range []string{"conn", "cs", "tail", "n", "tn", "seen"} {
@@ -23,7 +23,7 @@ func TestNamesOfSenderAttributes(t *testing.T) {
 				t.Errorf("%s of %s has the name of %s", what, lane, before)
 			}
 			seen[name] = what + " of " + lane
-			if _, ok := own[name]; ok || strings.HasPrefix(name, dialectAttr) {
+			if _, ok := own[name]; ok || strings.HasPrefix(name, attrDialect) {
 				t.Errorf("%s of %s has the name %s of the member's own", what, lane, name)
 			}
 			if len(name) > table.MaxName {
@@ -67,7 +67,7 @@ func TestLaneNumbers(t *testing.T) {
 	numbers := []int64{1, 2, 9, 10, 15, 16, 255, 256, 1 << 31, 1 << 40, 1<<61 - 1}
 	for i, n := range numbers {
 		e := &entry{seq: n, sender: "s"}
-		op := e.putOps("lane", nowhere(), 0)[0]
+		op := e.putOps("lane", fixedTime(), 0)[0]
 		back, err := entryFrom(table.Item{Key: op.Key, Attrs: op.Set})
 		if err != nil || back.seq != n || back.mark() != uint64(n) {
 			t.Errorf("number %d comes back as %+v, %v", n, back, err)
@@ -76,7 +76,7 @@ func TestLaneNumbers(t *testing.T) {
 			t.Errorf("%d does not sort before %d", numbers[i-1], n)
 		}
 		bound := &entry{seq: n, conn: "c", epoch: 3, live: true}
-		op = bound.putOps("lane", nowhere(), 0)[0]
+		op = bound.putOps("lane", fixedTime(), 0)[0]
 		back, err = entryFrom(table.Item{Key: op.Key, Attrs: op.Set})
 		if err != nil || back.conn != "c" || back.epoch != 3 || !back.live || back.mark() == uint64(n) || markSeq(back.mark()) != n {
 			t.Errorf("transient number %d comes back as %+v, %v", n, back, err)

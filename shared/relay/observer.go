@@ -20,7 +20,7 @@ type Observer interface {
 	// Frame counts a frame from a peer by its kind, which the dialect names,
 	// and how long its handling took.
 	Frame(dialect, kind string, took time.Duration)
-	// Message counts a message that was sent, by what became of it.
+	// Message counts a message that was sent, by its result.
 	Message(class Class, result Result)
 	// Confirmed counts stored messages that were confirmed and left a mailbox.
 	Confirmed(n int)

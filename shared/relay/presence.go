@@ -10,8 +10,8 @@ func (r *Relay) Announce(ctx context.Context, group, key string) error {
 	return r.announceChange(ctx, group, key, nil)
 }
 
-// announceChange is Announce for a member that the others know as told, nil if
-// they know nothing of it.
+// announceChange is Announce where the others know already that the member is as in
+// told (nil: they know nothing): they hear only of a change.
 func (r *Relay) announceChange(ctx context.Context, group, key string, told *Member) error {
 	d := r.dialectOfGroup(group)
 	if d == nil {
@@ -39,10 +39,11 @@ func (r *Relay) announceChange(ctx context.Context, group, key string, told *Mem
 	return nil
 }
 
-// retell is for an admission that has joined, died, and is refused when it comes again:
-// it may have told the others that the member is online after they were told that it
-// is offline, and died before it looked. Nobody holds the member.
-func (r *Relay) retell(ctx context.Context, c *Conn) error {
+// announceAgain follows an admission whose first run has joined and died, and whose
+// second run was refused. The first run may have told the others that the member is
+// online after they were told that it is offline, and died before it looked again. The
+// caller does not hold the member.
+func (r *Relay) announceAgain(ctx context.Context, c *Conn) error {
 	release, err := r.Hold(ctx, c.Group, c.Member)
 	if err != nil {
 		return err
@@ -50,7 +51,7 @@ func (r *Relay) retell(ctx context.Context, c *Conn) error {
 	defer release()
 	m, err := r.GetMember(ctx, c.Group, c.Member)
 	if err != nil || m != nil && m.Conn == c.ID {
-		return err // its end will be told
+		return err // when the connection ends, the others are told
 	}
 	var told *Member
 	if m == nil { // removed since
@@ -81,7 +82,7 @@ func (r *Relay) announce(ctx context.Context, d Dialect, m *Member, online bool)
 			err = r.Notify(ctx, m.Group, other.Key, f)
 		}
 		if err != nil {
-			// One member that cannot be told must not keep the others in the dark.
+			// A failure with one member must not keep the rest from being told.
 			r.log.WarnContext(ctx, "failed to announce presence", "error", err)
 		}
 	}

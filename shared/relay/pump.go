@@ -13,27 +13,26 @@ import (
 const (
 	// A pump posts at most this much before it waits for the peer to confirm,
 	// so that a long mailbox neither overruns the send buffer of a front nor
-	// piles up unconfirmed. Where there is nothing to wait for, it posts as much,
-	// or for so long, before it leaves the rest to a job: a handler must come to
-	// its end while there is time.
+	// piles up unconfirmed. Where a front confirms nothing, the pump leaves the rest to
+	// a job after this much, or this long: a handler must end before its time is over.
 	pumpFrames = 128
 	pumpBytes  = 1 << 20
 	pumpTime   = 5 * time.Second
-	// reopenAfter is when a lane is pumped again at the latest after a post
+	// drainAgainAfter is when a lane is pumped again at the latest after a post
 	// has failed.
-	reopenAfter = 5 * time.Second
+	drainAgainAfter = 5 * time.Second
 )
 
-// Open lets the connection of a member that has joined take frames: first what
-// waits in the lane, oldest first, then new ones. The caller holds the member
-// and has said all that must come first.
+// Open starts delivery to the connection of a member that has joined: first the
+// frames that wait in the lane, oldest first, then new ones. The caller holds the
+// member and has posted all that must come before.
 func (r *Relay) Open(ctx context.Context, c *Conn) error {
 	return r.pump(ctx, c)
 }
 
-// pump posts the lane in order until it is empty, then turns the member open; or
-// until the window is full, to go on when the peer has confirmed, or in a job. It
-// runs only while the member is held and for its current connection.
+// pump posts the lane in order until it is empty, and then turns the member open. When
+// the window is full it stops, and goes on when the peer has confirmed, or in a job. It
+// runs only while the member is held, and posts only to its current connection.
 func (r *Relay) pump(ctx context.Context, c *Conn) error {
 	if c.pausedAt != 0 {
 		c.pausedAt = 0
@@ -41,9 +40,9 @@ func (r *Relay) pump(ctx context.Context, c *Conn) error {
 			return err
 		}
 	}
-	frames, bytes := 0, 0       // that wait for the peer
-	done := pumped{at: r.now()} // what does not
-	unconfirmed := int64(0)     // last number that waits for the peer
+	frames, bytes := 0, 0       // posted, and to be confirmed by the peer
+	done := pumped{at: r.now()} // posted, and never to be confirmed
+	unconfirmed := int64(0)     // the last number that the peer is to confirm
 	var sent []uint64
 	for {
 		m, err := r.GetMember(ctx, c.Group, c.Member)
@@ -51,7 +50,7 @@ func (r *Relay) pump(ctx context.Context, c *Conn) error {
 			return err
 		}
 		if m == nil || m.Conn != c.ID {
-			return nil // replaced, revoked or gone: no longer our lane
+			return nil // c was replaced or lost, or the member was removed
 		}
 		if m.connState == connOpen {
 			return nil
@@ -61,7 +60,7 @@ func (r *Relay) pump(ctx context.Context, c *Conn) error {
 			return err
 		}
 		if len(entries) == 0 && c.posted == 0 && m.stored+m.transient > 0 {
-			// Nothing is there, yet the counters say so: it has expired.
+			// The lane is empty, but the counters are not zero: its frames have expired.
 			if again, err := r.recount(ctx, m); err != nil || again {
 				if err != nil {
 					return err
@@ -83,7 +82,7 @@ func (r *Relay) pump(ctx context.Context, c *Conn) error {
 				break
 			}
 			if e.epoch > c.Epoch {
-				return nil // bound to a newer connection: ours is history
+				return nil // bound to a newer connection, which has replaced c
 			}
 			gone, outcome, err := r.pumpOne(ctx, m, e)
 			if err != nil || gone {
@@ -119,12 +118,12 @@ func (r *Relay) pump(ctx context.Context, c *Conn) error {
 	}
 }
 
-// pumped is how much a pump has posted that nobody will confirm.
+// pumped is how much a pump has posted that the peer will not confirm.
 type pumped struct {
 	at     time.Time // when it began
 	frames int
 	bytes  int
-	full   bool // it is enough
+	full   bool // the rest is for a job
 }
 
 func (p *pumped) add(e *entry, now time.Time) bool {
@@ -133,20 +132,20 @@ func (p *pumped) add(e *entry, now time.Time) bool {
 	return p.full
 }
 
-// savePump notes how far the pump has come, and nothing else: a job may pump while
-// a handler works on the rest of the record.
+// savePump saves the position of the pump, and nothing else: a job may pump while
+// a handler changes the rest of the record.
 func (r *Relay) savePump(ctx context.Context, c *Conn) error {
-	op := table.Op{Set: table.Attrs{connPosted: table.Number(c.posted)}}
+	op := table.Op{Set: table.Attrs{recPosted: table.Number(c.posted)}}
 	if c.pausedAt != 0 {
-		op.Set[connPausedAt] = table.Number(c.pausedAt)
+		op.Set[recPausedAt] = table.Number(c.pausedAt)
 	} else {
-		op.Remove = []string{connPausedAt}
+		op.Remove = []string{recPausedAt}
 	}
 	return r.changeConn(ctx, c.ID, op)
 }
 
-// pumpOne posts one entry. A transient entry of an earlier connection is dropped
-// instead; its sender hears of it.
+// pumpOne posts one entry. It drops a transient entry of an earlier connection
+// instead, and tells the sender.
 func (r *Relay) pumpOne(ctx context.Context, m *Member, e *entry) (gone bool, _ gateway.Outcome, _ error) {
 	if e.conn != "" && e.conn != m.Conn {
 		return false, gateway.Sent, r.dropTransient(ctx, m, e)
@@ -156,11 +155,11 @@ func (r *Relay) pumpOne(ctx context.Context, m *Member, e *entry) (gone bool, _ 
 	case err == nil:
 		return false, outcome, nil
 	case errors.Is(err, gateway.ErrGone):
-		r.vanished(ctx, m)
+		r.ReportLost(ctx, m)
 		return true, 0, nil
 	case errors.Is(err, gateway.ErrTooLarge):
-		// No later try on this front will do better, and it must not block what
-		// is behind it. It stays in the lane for a front that can carry it.
+		// This front will never carry the frame, and the frames behind it must not
+		// wait. It stays in the lane for a front that can carry it.
 		r.observe.Dropped(ClassStored, "too_large_for_front", 1)
 		return false, 0, nil
 	default:
@@ -168,14 +167,14 @@ func (r *Relay) pumpOne(ctx context.Context, m *Member, e *entry) (gone bool, _ 
 	}
 }
 
-// turnOpen ends the draining of a member on condition that its lane is still the
-// one we found empty. It reports false if not.
+// turnOpen ends the draining of a member, on condition that nothing was appended to
+// its lane since it was read. It reports false if something was.
 func (r *Relay) turnOpen(ctx context.Context, m *Member) (bool, error) {
 	_, err := r.table.Write(ctx, table.Op{
 		Action: table.Update,
 		Key:    memberKey(m.Group, m.Key),
-		Conds:  []table.Cond{table.IfEqual("lane", table.String(m.Lane)), m.ifConn(), m.ifTail()},
-		Set:    table.Attrs{"cs": table.Number(connOpen)},
+		Conds:  []table.Cond{m.ifLane(), m.ifConn(), m.ifTail()},
+		Set:    table.Attrs{attrConnState: table.Number(connOpen)},
 	})
 	if errors.Is(err, table.ErrCondition) {
 		return false, nil
@@ -186,19 +185,19 @@ func (r *Relay) turnOpen(ctx context.Context, m *Member) (bool, error) {
 	return true, nil
 }
 
-// reopen puts a member whose connection could not take a frame back to draining
-// and has the pump try again.
-func (r *Relay) reopen(ctx context.Context, m *Member) error {
-	// One job before the write, to run after it even if we die in between.
+// drainAgain puts a member back to draining after a post has failed, and sends a job
+// that pumps its lane.
+func (r *Relay) drainAgain(ctx context.Context, m *Member) error {
+	// The first job is sent before the write: it runs even if we die in between.
 	body := jobBody{Conn: m.Conn}
-	if err := r.sendJobAt(ctx, jobPump, string(m.Conn), body, r.now().Add(reopenAfter)); err != nil {
+	if err := r.sendJobAt(ctx, jobPump, string(m.Conn), body, r.now().Add(drainAgainAfter)); err != nil {
 		return err
 	}
 	_, err := r.table.Write(ctx, table.Op{
 		Action: table.Update,
 		Key:    memberKey(m.Group, m.Key),
-		Conds:  []table.Cond{table.IfEqual("lane", table.String(m.Lane)), m.ifConn()},
-		Set:    table.Attrs{"cs": table.Number(connDraining)},
+		Conds:  []table.Cond{m.ifLane(), m.ifConn()},
+		Set:    table.Attrs{attrConnState: table.Number(connDraining)},
 	})
 	if err != nil && !errors.Is(err, table.ErrCondition) {
 		return fmt.Errorf("failed to put a member back to draining: %w", err)
@@ -212,7 +211,7 @@ func (r *Relay) confirmed(ctx context.Context, c *Conn, marks []uint64) error {
 		return nil
 	}
 	// A replaced connection may still confirm what it got: it is the same
-	// device. But the lane of another incarnation is none of its business.
+	// device. It confirms in c.lane, not in the lane of a later incarnation.
 	if err := r.confirm(ctx, c.Group, c.Member, c.lane, marks); err != nil {
 		return err
 	}

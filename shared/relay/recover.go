@@ -8,12 +8,12 @@ import (
 	"blindpost/shared/table"
 )
 
-// GroupPrefix is how the partitions of all groups begin. A relay that keeps its
-// jobs in memory goes through them at start, see Recovery.
+// GroupPrefix is the prefix of the partitions of all groups. A relay that keeps its
+// jobs in memory reads them all at start, see Recovery.
 const GroupPrefix = "g/"
 
-// Recovery takes up what a process has left behind, when the next one starts on
-// the same storage and before it accepts connections.
+// Recovery does what a process has left undone. The next process on the same storage
+// runs it before it accepts connections.
 type Recovery struct {
 	Stored int // frames that wait in all mailboxes
 	Woken  int // members for which a push was asked
@@ -24,17 +24,16 @@ type Recovery struct {
 	ops     []table.Op
 }
 
-// NewRecovery begins. unclean says that the process did not end in good order.
+// NewRecovery begins a recovery. unclean says that the process before has crashed.
 func (r *Relay) NewRecovery(unclean bool) *Recovery {
 	return &Recovery{relay: r, unclean: unclean}
 }
 
-// Visit looks at an item of a group; it is called for all of them, then Finish.
+// Visit looks at an item of a group. The caller gives it all items, then calls Finish.
 //
-// All connections are gone, so a member that has one is offline from now on. Jobs
-// that were in the memory of the process are gone too, pushes among them: if it
-// did not end in good order, each member that has something waiting is woken once
-// more. Too many pushes are better than a phone that sleeps on.
+// All connections are lost, so every member that has one leaves. Jobs in the memory of
+// the process are lost too, pushes among them: after a crash each member with a stored
+// frame gets a push again. A push too many is better than a phone that sleeps on.
 func (y *Recovery) Visit(ctx context.Context, it table.Item) error {
 	group, ok := strings.CutPrefix(it.Key.Partition, GroupPrefix)
 	if !ok || !strings.HasPrefix(it.Key.Sort, memberSort) {
@@ -59,7 +58,7 @@ func (y *Recovery) Visit(ctx context.Context, it table.Item) error {
 		return nil
 	}
 	y.Lost++
-	y.ops = append(y.ops, m.offlineOp(y.relay.now()))
+	y.ops = append(y.ops, m.leaveOp(y.relay.now()))
 	if len(y.ops) < table.MaxTransaction {
 		return nil
 	}

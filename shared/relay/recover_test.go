@@ -26,7 +26,7 @@ func TestRecovery(t *testing.T) {
 	const each = 130
 	for _, unclean := range []bool{true, false} {
 		t.Run(fmt.Sprint("unclean ", unclean), func(t *testing.T) {
-			ctx, now := t.Context(), nowhere()
+			ctx, now := t.Context(), fixedTime()
 			clock := func() time.Time { return now }
 			jobs, tab := &jobList{}, mem.New(clock)
 			r := New(Options{

@@ -5,23 +5,24 @@ import (
 	"context"
 )
 
-// A handler stores a frame, and dies or loses the answer. When the frame is delivered
-// again its sender may have been removed, or have spoken from a newer connection: it is
-// refused. Then the first try must not leave it in the lane of a recipient that is open,
-// where nobody would post it before the next connection, behind all that is newer.
+// A handler stores a frame, and dies or loses the answer of the table. When the frame is
+// delivered again, its sender may have been removed or may have sent from a newer
+// connection, and the frame is refused. Then it must not stay in the lane of a recipient
+// that is open: it would be posted only to the next connection, behind newer frames.
 
-// Refused is for a dialect that refuses a letter because its sender is no more.
-func (r *Relay) Refused(ctx context.Context, l *Letter) error {
+// Withdraw is for a dialect that refuses a letter because its sender was removed: it
+// takes out of the mailbox what an earlier run has stored.
+func (r *Relay) Withdraw(ctx context.Context, l *Letter) error {
 	m, err := r.GetMember(ctx, l.Sender.Group, l.To)
 	if err != nil || m == nil {
 		return err
 	}
-	return r.refused(ctx, m, l)
+	return r.withdraw(ctx, m, l)
 }
 
-// refused takes a letter out of the lane of m, if an earlier try has stored it. If m is
-// not open, the letter stands in its place and stays.
-func (r *Relay) refused(ctx context.Context, m *Member, l *Letter) error {
+// withdraw takes a letter out of the lane of m, if an earlier run has stored it and m is
+// open. If m is not open, the letter is in its place and stays.
+func (r *Relay) withdraw(ctx context.Context, m *Member, l *Letter) error {
 	if l.Sender.frame == "" || l.Class == ClassLive || m.stored == 0 {
 		return nil
 	}
@@ -37,7 +38,7 @@ func (r *Relay) refused(ctx context.Context, m *Member, l *Letter) error {
 			return r.confirm(ctx, m.Group, m.Key, m.Lane, []uint64{e.mark()})
 		}
 		if m.Conn == "" {
-			r.wake(ctx, m.Group, m.Key, e.seq) // the earlier try may not have come so far
+			r.wake(ctx, m.Group, m.Key, e.seq) // the earlier run may have died before its push
 		}
 	}
 	return nil

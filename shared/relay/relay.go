@@ -30,20 +30,20 @@ type Options struct {
 	Random io.Reader
 	NewID  func() string
 	Limits Limits
-	// ConnRecordTTL is when the record of a connection is forgotten at the
-	// latest, for fronts that may fail to report a disconnect; 0 never.
+	// ConnRecordTTL is after what time the record of a connection expires, for
+	// fronts that may fail to report a disconnect; 0: never.
 	ConnRecordTTL time.Duration
 	// Distributed says that handlers run in many processes which share nothing but
-	// the table, and that the front hands over the frames of each connection in
-	// their order but may have frames of a connection left when it has ended: they
-	// wait in a queue. Then a connection waits for those of the one that it has
-	// replaced, and the sweeper looks for connections whose end was not reported. And
-	// the answer of a handler may be lost, so that also a Connect comes again.
+	// the table, and that the frames of each connection wait in a queue, in their order,
+	// some of them even after the connection has ended. Then the frames of a connection
+	// wait for those of the connection that it has replaced, and the sweeper looks for
+	// connections whose end was not reported. The answer of a handler may be lost, and
+	// so a Connect may come again too.
 	Distributed bool
 	Observer    Observer
-	// Locks is how many locks there are for members, and as many for their lanes;
-	// by default many more than handlers that run at a time. Two members that share
-	// one wait for each other, no more.
+	// Locks is the number of locks for members, and of those for their lanes; 0 is
+	// the default, many more than handlers run at a time. Handlers of two members that
+	// share a lock wait for each other, which costs time and nothing else.
 	Locks int
 }
 
@@ -66,7 +66,7 @@ type Relay struct {
 
 	unsaved     unsaved
 	memberLocks *locks // see Hold
-	laneLocks   *locks // leaves: whoever holds one takes no other lock
+	laneLocks   *locks // the innermost: a handler that holds one takes no other lock
 }
 
 var _ gateway.Handler = (*Relay)(nil)
@@ -118,11 +118,11 @@ func (r *Relay) Front() gateway.Front { return r.front }
 // Table is the storage, for what a dialect keeps of its own.
 func (r *Relay) Table() table.Table { return r.table }
 
-// ConnRecordTTL is when the record of a connection is forgotten at the latest; 0 is
-// never, which also says that the front reports every disconnect.
+// ConnRecordTTL is after what time the record of a connection expires; 0 is never, and
+// says that the front reports every disconnect.
 func (r *Relay) ConnRecordTTL() time.Duration { return r.connRecordTTL }
 
-// Log is the log.
+// Log is where the relay and its dialects log.
 func (r *Relay) Log() *slog.Logger { return r.log }
 
 // Observer is where events are counted.
@@ -171,8 +171,8 @@ func Short(key string) string {
 	return key
 }
 
-// Refuse is the answer to an upgrade with an HTTP status and a JSON body that
-// holds the code and a message.
+// Refuse makes the answer that refuses an upgrade: an HTTP status, and a JSON body with
+// a code and a message.
 func Refuse(status int, code, message string, retryAfter time.Duration) gateway.ConnectResult {
 	body := map[string]any{"error": code, "message": message}
 	h := http.Header{"Content-Type": {"application/json"}}

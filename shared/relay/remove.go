@@ -12,19 +12,19 @@ import (
 	"blindpost/shared/table"
 )
 
-// Removing a member takes two steps, and a crash between them must lose
-// neither. The first is part of the dialect's transaction: the member item goes,
-// and with it connection pointer, push token and the right to its lane; a
-// removal item stays that says what is left to do. The second, FinishRemovals,
-// does that: closes the connection and purges the lane. Telling the others is
-// the third, AnnounceRemovals. The removal item stays a while longer, as long as
-// something of the removed member may be under way: until then the others keep
-// what they know of it as a sender.
+// Removing a member takes four steps, and after a crash between any two the rest
+// must still be done. A removal item says what is left to do.
+//
+//  1. RemoveOps, in the dialect's transaction: the member item is deleted, and with
+//     it the current connection, the push token and the lane; the removal item is written.
+//  2. FinishRemovals closes the connection and purges the lane.
+//  3. AnnounceRemovals tells the others.
+//  4. AnnounceRemovals deletes the removal item, forgetAfter later. As long as frames
+//     of the removed member may be under way, the others keep its fence.
 
 const (
 	removalItem = "gone/"
-	removalTold = "told" // when the others were told; what is left to do is to forget
-	// forgetAfter is how long a handler may be at work at the very most.
+	// forgetAfter is longer than any handler runs.
 	forgetAfter = time.Hour
 )
 
@@ -44,21 +44,20 @@ func RemoveOps(m *Member, why Removal, conds ...table.Cond) []table.Op {
 			Action: table.Put,
 			Key:    GroupItem(m.Group, removalItem+m.Lane),
 			Set: table.Attrs{
-				"gen":  table.String(m.Generation),
-				"m":    table.String(m.Key),
-				"lane": table.String(m.Lane),
-				"conn": table.String(string(m.Conn)),
-				"prev": table.String(m.attrs["prev"].Str()),
-				"code": table.Number(int64(why.Code)),
-				"why":  table.String(why.Reason),
+				AttrGeneration: table.String(m.Generation),
+				attrMember:     table.String(m.Key),
+				attrLane:       table.String(m.Lane),
+				attrConn:       table.String(string(m.Conn)),
+				attrPrevious:   table.String(m.attrs[attrPrevious].Str()),
+				attrCloseCode:  table.Number(int64(why.Code)),
+				attrReason:     table.String(why.Reason),
 			},
 		},
 	}
 }
 
-// FinishRemovals does what is left to do for the members of a group that have
-// been removed, but for telling the others. When it returns nil, nothing more
-// reaches them.
+// FinishRemovals closes the connections of the removed members of a group and purges
+// their lanes. When it returns nil, nothing more reaches them.
 func (r *Relay) FinishRemovals(ctx context.Context, group string) error {
 	items, err := r.removals(ctx, group)
 	if err != nil {
@@ -68,27 +67,27 @@ func (r *Relay) FinishRemovals(ctx context.Context, group string) error {
 	var errs []error
 	// All connections first: the sooner they are closed, the better.
 	for _, it := range items {
-		for _, attr := range []string{"conn", "prev"} {
+		for _, attr := range []string{attrConn, attrPrevious} {
 			conn := gateway.Conn(it.Attrs[attr].Str())
 			if conn == "" {
 				continue
 			}
-			err := r.front.Close(ctx, conn, gateway.CloseCode(it.Attrs["code"].Num()), it.Attrs["why"].Str())
+			err := r.front.Close(ctx, conn, gateway.CloseCode(it.Attrs[attrCloseCode].Num()), it.Attrs[attrReason].Str())
 			if err != nil && !errors.Is(err, gateway.ErrGone) {
 				errs = append(errs, fmt.Errorf("failed to close the connection of a removed member: %w", err))
 			}
 		}
 	}
 	for _, it := range items {
-		n, err := r.purgeLane(ctx, it.Attrs["lane"].Str())
+		n, err := r.purgeLane(ctx, it.Attrs[attrLane].Str())
 		errs = append(errs, err)
 		r.observe.Dropped(ClassStored, "revoked", n)
 	}
 	return errors.Join(errs...)
 }
 
-// purgeLane deletes all entries of a lane that belongs to nobody any more, and
-// returns how many stored ones there were.
+// purgeLane deletes all entries of a lane whose member was deleted, and returns how
+// many stored ones there were.
 func (r *Relay) purgeLane(ctx context.Context, lane string) (int, error) {
 	stored := 0
 	q := table.Query{Partition: lanePartition(lane), Limit: table.MaxTransaction}
@@ -99,7 +98,7 @@ func (r *Relay) purgeLane(ctx context.Context, lane string) (int, error) {
 		}
 		ops := make([]table.Op, 0, len(p.Items))
 		for _, it := range p.Items {
-			if _, bound := it.Attrs["c"]; !bound {
+			if _, bound := it.Attrs[entConn]; !bound {
 				stored++
 			}
 			ops = append(ops, table.Op{Action: table.Delete, Key: it.Key})
@@ -116,9 +115,9 @@ func (r *Relay) purgeLane(ctx context.Context, lane string) (int, error) {
 	}
 }
 
-// AnnounceRemovals tells the others of members that were connected when they
-// were removed. It comes after FinishRemovals. It also ends the removals whose time
-// has come.
+// AnnounceRemovals tells the others that members which were connected when they were
+// removed are offline. It comes after FinishRemovals. It also ends the removals that
+// are older than forgetAfter.
 func (r *Relay) AnnounceRemovals(ctx context.Context, group string) error {
 	items, err := r.removals(ctx, group)
 	if err != nil {
@@ -127,43 +126,42 @@ func (r *Relay) AnnounceRemovals(ctx context.Context, group string) error {
 	var old []table.Item
 	for _, it := range items {
 		if told(it) {
-			if !r.now().Before(time.UnixMilli(it.Attrs[removalTold].Num()).Add(forgetAfter)) {
+			if !r.now().Before(time.UnixMilli(it.Attrs[attrTold].Num()).Add(forgetAfter)) {
 				old = append(old, it)
 			}
 			continue
 		}
-		if it.Attrs["conn"].Str() != "" {
-			// Unless it is back already in a new incarnation.
-			m := &Member{Group: group, Key: it.Attrs["m"].Str(), Generation: it.Attrs["gen"].Str(), Conn: gateway.Conn(it.Attrs["conn"].Str())}
+		if it.Attrs[attrConn].Str() != "" {
+			// The others are told nothing if a new incarnation is online already.
+			m := &Member{Group: group, Key: it.Attrs[attrMember].Str(), Generation: it.Attrs[AttrGeneration].Str(), Conn: gateway.Conn(it.Attrs[attrConn].Str())}
 			if err := r.announceChange(ctx, group, m.Key, m); err != nil {
 				return err
 			}
 		}
 		_, err := r.table.Write(ctx, table.Op{
 			Action: table.Update, Key: it.Key, Conds: []table.Cond{table.IfExists()},
-			Set: table.Attrs{removalTold: table.Number(r.now().UnixMilli())},
+			Set: table.Attrs{attrTold: table.Number(r.now().UnixMilli())},
 		})
 		if err != nil && !errors.Is(err, table.ErrCondition) {
 			return fmt.Errorf("failed to note that a removal was told: %w", err)
 		}
 	}
-	return r.forget(ctx, group, old)
+	return r.forgetSenders(ctx, group, old)
 }
 
-func told(it table.Item) bool { return it.Attrs[removalTold].Kind() != 0 }
+func told(it table.Item) bool { return it.Attrs[attrTold].Kind() != 0 }
 
-// forget ends removals: the others forget what they know of the removed members as
-// senders.
-func (r *Relay) forget(ctx context.Context, group string, removals []table.Item) error {
+// forgetSenders ends removals: the fences of the removed senders are deleted.
+func (r *Relay) forgetSenders(ctx context.Context, group string, removals []table.Item) error {
 	if len(removals) == 0 {
 		return nil
 	}
-	members, err := table.QueryAll(ctx, r.table, table.Query{Partition: groupPartition(group), Prefix: memberSort})
+	members, err := r.memberItems(ctx, group)
 	if err != nil {
-		return fmt.Errorf("failed to read the members: %w", err)
+		return err
 	}
 	for _, removal := range removals {
-		lane := removal.Attrs["lane"].Str()
+		lane := removal.Attrs[attrLane].Str()
 		names := []string{fence(lane), lastFrame(lane), lastSeq(lane)}
 		for _, it := range members {
 			if !slices.ContainsFunc(names, func(name string) bool { return it.Attrs[name].Kind() != 0 }) {
@@ -171,7 +169,7 @@ func (r *Relay) forget(ctx context.Context, group string, removals []table.Item)
 			}
 			_, err := r.table.Write(ctx, table.Op{
 				Action: table.Update, Key: it.Key, Remove: names,
-				Conds: []table.Cond{table.IfEqual("lane", it.Attrs["lane"])},
+				Conds: []table.Cond{table.IfEqual(attrLane, it.Attrs[attrLane])},
 			})
 			if err != nil && !errors.Is(err, table.ErrCondition) {
 				return fmt.Errorf("failed to forget a sender: %w", err)
@@ -193,15 +191,14 @@ func (r *Relay) removals(ctx context.Context, group string) ([]table.Item, error
 	return items, nil
 }
 
-// DeleteGroup deletes a group that nobody is connected to. The root goes first,
-// on condition that it is as it was read; with it the group is gone, whatever
-// else is still there belongs to a generation that nobody asks for. It reports
-// false if somebody came back.
+// DeleteGroup deletes a group without connections. The root is deleted first, on
+// condition that it is as it was read; with it the group is gone, because no handler
+// asks for the generation of what remains. It reports false if the root has changed.
 func (r *Relay) DeleteGroup(ctx context.Context, root *Member) (bool, error) {
 	_, err := r.table.Write(ctx, table.Op{
 		Action: table.Delete,
 		Key:    memberKey(root.Group, root.Key),
-		Conds:  append(root.IfUnchanged(), table.IfNone("conn")),
+		Conds:  append(root.IfUnchanged(), table.IfNone(attrConn)),
 	})
 	if errors.Is(err, table.ErrCondition) {
 		return false, nil
@@ -215,8 +212,8 @@ func (r *Relay) DeleteGroup(ctx context.Context, root *Member) (bool, error) {
 	return true, r.CleanGroup(ctx, root.Group)
 }
 
-// CleanGroup deletes what is left of a group whose root is gone. It does nothing
-// to a group that has one.
+// CleanGroup deletes what is left of a group whose root is gone. It leaves a group
+// that has its root alone.
 func (r *Relay) CleanGroup(ctx context.Context, group string) error {
 	it, err := r.table.Get(ctx, rootItem(group))
 	if errors.Is(err, table.ErrNotFound) {
@@ -225,21 +222,21 @@ func (r *Relay) CleanGroup(ctx context.Context, group string) error {
 	if err != nil {
 		return fmt.Errorf("failed to read a group: %w", err)
 	}
-	root, err := r.GetMember(ctx, group, it.Attrs["m"].Str())
+	root, err := r.GetMember(ctx, group, it.Attrs[attrMember].Str())
 	if err != nil || root != nil {
 		return err
 	}
-	gen := it.Attrs["gen"]
+	gen := it.Attrs[AttrGeneration]
 	items, err := table.QueryAll(ctx, r.table, table.Query{Partition: groupPartition(group)})
 	if err != nil {
 		return fmt.Errorf("failed to read a group: %w", err)
 	}
 	for _, it := range items {
-		if it.Attrs["gen"].Str() != gen.Str() || it.Key == rootItem(group) {
+		if it.Attrs[AttrGeneration].Str() != gen.Str() || it.Key == rootItem(group) {
 			continue
 		}
-		if strings.HasPrefix(it.Key.Sort, memberSort) || it.Attrs["lane"].Str() != "" {
-			if err := r.dropLane(ctx, it.Attrs["lane"].Str()); err != nil {
+		if strings.HasPrefix(it.Key.Sort, memberSort) || it.Attrs[attrLane].Str() != "" {
+			if err := r.dropLane(ctx, it.Attrs[attrLane].Str()); err != nil {
 				return err
 			}
 		}
@@ -252,7 +249,7 @@ func (r *Relay) CleanGroup(ctx context.Context, group string) error {
 			return err
 		}
 	}
-	// Last, so that an interrupted clean-up is found and taken up again.
+	// Last: while this item exists, an interrupted clean-up is found and goes on.
 	return r.deleteOfGeneration(ctx, rootItem(group), gen)
 }
 
@@ -265,7 +262,7 @@ func (r *Relay) dropLane(ctx context.Context, lane string) error {
 func (r *Relay) deleteOfGeneration(ctx context.Context, k table.Key, gen table.Value) error {
 	_, err := r.table.Write(ctx, table.Op{
 		Action: table.Delete, Key: k,
-		Conds: []table.Cond{table.IfEqual("gen", gen)},
+		Conds: []table.Cond{table.IfEqual(AttrGeneration, gen)},
 	})
 	if err != nil && !errors.Is(err, table.ErrCondition) {
 		return fmt.Errorf("failed to delete what is left of a group: %w", err)

@@ -16,11 +16,11 @@ type Class string
 const (
 	// ClassStored waits in the mailbox until it is confirmed.
 	ClassStored Class = "stored"
-	// ClassLive reaches a connected member or nobody.
+	// ClassLive is posted to the connection of the recipient, or dropped.
 	ClassLive Class = "live"
 )
 
-// Result is what became of a frame that was sent.
+// Result is the outcome of Send.
 type Result string
 
 // The results of Send.
@@ -30,7 +30,7 @@ const (
 	Delivered Result = "delivered"
 	// Stored: in the mailbox, the recipient is not connected.
 	Stored Result = "stored"
-	// Queued: the recipient is connecting; it gets the frame in its turn.
+	// Queued: the recipient is draining; it gets the frame after what waits already.
 	Queued Result = "queued"
 	// PeerOffline: a live frame for a recipient that is not connected.
 	PeerOffline Result = "peer_offline"
@@ -54,15 +54,15 @@ type Letter struct {
 	// To is the member key of the recipient, in the group of the sender.
 	To    string
 	Class Class
-	// Frame is what the recipient gets, finished.
+	// Frame is posted to the recipient as it is.
 	Frame Frame
 	// Admit, if set, decides whether the recipient may be sent to; false gives
 	// NotFound.
 	Admit func(*Member) bool
 }
 
-// maxTries bounds how often a conditional write is tried again because another
-// handler came first. Within one process the lane lock makes that rare.
+// maxTries bounds how often a conditional write is tried because another handler
+// wrote first. Within one process the lane lock makes that rare.
 const maxTries = 64
 
 // Send delivers a letter according to its class. The caller holds the sender.
@@ -80,8 +80,8 @@ func (r *Relay) Send(ctx context.Context, l *Letter) (Result, error) {
 	return res, err
 }
 
-// recipient reads the recipient of a letter; a Result other than "" is final. For
-// Stale there is a recipient too.
+// recipient reads the recipient of a letter; a Result other than "" is final. With
+// Stale it returns the recipient too.
 func (r *Relay) recipient(ctx context.Context, l *Letter) (*Member, Result, error) {
 	m, err := r.GetMember(ctx, l.Sender.Group, l.To)
 	if err != nil {
@@ -97,8 +97,8 @@ func (r *Relay) recipient(ctx context.Context, l *Letter) (*Member, Result, erro
 }
 
 func (r *Relay) sendStored(ctx context.Context, l *Letter) (Result, error) {
-	// The lane lock only keeps handlers of this process from failing each
-	// other's conditions; what must hold is held by the conditions.
+	// The lane lock only keeps handlers of this process from failing each other's
+	// conditions. Correctness needs only the conditions.
 	lane, err := r.laneLocks.lock(ctx, l.Sender.Group, l.To)
 	if err != nil {
 		return "", err
@@ -110,7 +110,7 @@ func (r *Relay) sendStored(ctx context.Context, l *Letter) (Result, error) {
 	}
 	switch {
 	case !r.Online(m):
-		r.stillThere(ctx, m)
+		r.reportLostAgain(ctx, m)
 		r.wake(ctx, m.Group, m.Key, e.seq)
 		return Stored, nil
 	case m.connState == connOpen:
@@ -121,12 +121,12 @@ func (r *Relay) sendStored(ctx context.Context, l *Letter) (Result, error) {
 }
 
 // store puts a letter into the lane of its recipient. It returns the recipient
-// as it was in that moment, or a Result that is final.
+// as it was just before, or a Result that is final.
 func (r *Relay) store(ctx context.Context, l *Letter) (*Member, *entry, Result, error) {
 	for range maxTries {
 		m, res, err := r.recipient(ctx, l)
 		if res == Stale {
-			err = r.refused(ctx, m, l)
+			err = r.withdraw(ctx, m, l)
 		}
 		if err != nil || res != "" {
 			return nil, nil, res, err
@@ -157,8 +157,8 @@ func (r *Relay) store(ctx context.Context, l *Letter) (*Member, *entry, Result, 
 	return nil, nil, "", fmt.Errorf("failed to store a frame: %w", table.ErrBusy)
 }
 
-// alreadyStored finds out that the letter is a frame which is delivered to us
-// again and which we have stored the first time, before we could finish.
+// alreadyStored returns the entry of a letter that an earlier run has stored: the front
+// delivers its frame again, because that run has not finished. nil if there was none.
 func (m *Member) alreadyStored(l *Letter) *entry {
 	id := l.Sender.frame
 	if id == "" || m.attrs[lastFrame(l.Sender.lane)].Str() != id {
@@ -184,12 +184,12 @@ func (r *Relay) postStored(ctx context.Context, m *Member, e *entry) (Result, er
 	case err == nil:
 		return Delivered, nil
 	case errors.Is(err, gateway.ErrGone):
-		r.vanished(ctx, m) // whoever clears the pointer finds the frame and wakes
+		r.ReportLost(ctx, m) // when the member leaves, the frame is found and causes a push
 		return Stored, nil
 	default:
-		// The frame is in the lane but not on its way. Nothing may overtake it:
-		// back to draining, and the pump posts what is there in order.
-		if err := r.reopen(ctx, m); err != nil {
+		// The frame is in the lane and was not posted. Nothing may overtake it: the
+		// member drains again, and the pump posts the lane in order.
+		if err := r.drainAgain(ctx, m); err != nil {
 			return "", err
 		}
 		return Queued, nil
@@ -203,10 +203,10 @@ func (r *Relay) sendLive(ctx context.Context, l *Letter) (Result, error) {
 			return res, err
 		}
 		if m.alreadyStored(l) != nil {
-			return Queued, nil // it waits its turn, or has had it
+			return Queued, nil // it waits in the lane, or was posted from there
 		}
 		if !r.Online(m) {
-			r.stillThere(ctx, m)
+			r.reportLostAgain(ctx, m)
 			return PeerOffline, nil
 		}
 		if m.connState != connOpen {
@@ -228,7 +228,7 @@ func (r *Relay) sendLive(ctx context.Context, l *Letter) (Result, error) {
 		case err == nil:
 			return Delivered, nil
 		case errors.Is(err, gateway.ErrGone):
-			again, err := r.replaced(ctx, m)
+			again, err := r.lostOrReplaced(ctx, m)
 			if again {
 				continue
 			}
@@ -242,12 +242,12 @@ func (r *Relay) sendLive(ctx context.Context, l *Letter) (Result, error) {
 	return "", fmt.Errorf("failed to deliver a live frame: %w", table.ErrBusy)
 }
 
-// appendLive lets a live frame wait its turn behind the stored ones of a member
-// that is draining.
+// appendLive puts a live frame into the lane of a member that is draining, behind the
+// frames that wait there.
 func (r *Relay) appendLive(ctx context.Context, m *Member, l *Letter) (Result, error) {
 	size := len(l.Frame.Data)
 	if m.transient >= maxTransient || (size > large && m.transient >= maxLarge) || size > 2*partSize {
-		return PeerOffline, nil // it does not keep up with what waits for it already
+		return PeerOffline, nil // the recipient is too slow for what waits already
 	}
 	e := &entry{frame: l.Frame, sender: l.Sender.Member, conn: m.Conn, epoch: m.Epoch, live: true}
 	if err := r.append(ctx, m, e, l.Sender); err != nil {
@@ -262,14 +262,14 @@ func (r *Relay) raiseFence(ctx context.Context, m *Member, l *Letter) error {
 	_, err := r.table.Write(ctx, table.Op{
 		Action: table.Update,
 		Key:    memberKey(m.Group, m.Key),
-		Conds:  []table.Cond{table.IfEqual("lane", table.String(m.Lane)), m.ifFence(l.Sender)},
+		Conds:  []table.Cond{m.ifLane(), m.ifFence(l.Sender)},
 		Set:    table.Attrs{fence(l.Sender.lane): table.Number(l.Sender.Epoch)},
 	})
 	return err
 }
 
-// Notify sends a frame of the relay itself to a member that is connected, in
-// turn with what waits in its lane; a member that is not connected gets nothing.
+// Notify sends a frame of the relay itself to a member that is connected, behind the
+// frames that wait in its lane; a member that is not connected gets nothing.
 func (r *Relay) Notify(ctx context.Context, group, key string, f Frame) error {
 	for range maxTries {
 		m, err := r.GetMember(ctx, group, key)
@@ -294,22 +294,22 @@ func (r *Relay) notify(ctx context.Context, m *Member, f Frame) (again bool, err
 	}
 	_, err = r.front.Post(ctx, m.Conn, f.message(0))
 	if errors.Is(err, gateway.ErrGone) {
-		return r.replaced(ctx, m)
+		return r.lostOrReplaced(ctx, m)
 	}
 	return false, err
 }
 
-// stillThere is called for a member that is offline: if it has a connection all the
-// same, its end could not be written down, and that is tried again.
-func (r *Relay) stillThere(ctx context.Context, m *Member) {
+// reportLostAgain is for a member that is not online: if its item still has a
+// connection, an earlier try to write that the member leaves has failed.
+func (r *Relay) reportLostAgain(ctx context.Context, m *Member) {
 	if m.Conn != "" {
-		r.vanished(ctx, m)
+		r.ReportLost(ctx, m)
 	}
 }
 
-// replaced is called when a post has found the connection of m gone. It reports
-// whether m has another one by now; otherwise m is offline.
-func (r *Relay) replaced(ctx context.Context, m *Member) (bool, error) {
+// lostOrReplaced is called when a post has found the connection of m gone. It reports
+// whether the member has another one by now; otherwise the connection is lost.
+func (r *Relay) lostOrReplaced(ctx context.Context, m *Member) (bool, error) {
 	now, err := r.GetMember(ctx, m.Group, m.Key)
 	if err != nil {
 		return false, err
@@ -317,6 +317,6 @@ func (r *Relay) replaced(ctx context.Context, m *Member) (bool, error) {
 	if now != nil && now.Conn != "" && now.Conn != m.Conn {
 		return true, nil
 	}
-	r.vanished(ctx, m)
+	r.ReportLost(ctx, m)
 	return false, nil
 }

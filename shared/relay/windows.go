@@ -7,15 +7,15 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// In a relay of many processes the record of a connection is in a table that has a
-// price, and to write it for each frame, only because the frame was counted, would
-// be the dearest part of a frame. So a process counts on by itself while the limit
-// is far, and writes with every eighth. The count of one process is exact; should
-// others take over in the middle of a minute, each may let up to seven more pass.
+// In a relay of many processes each write of a connection's record costs money. A
+// write for every counted frame would be the most expensive part of handling the frame.
+// So a process counts in memory while the limit is far, and writes with every eighth
+// frame. The count of one process is exact; if another process takes over within a
+// minute, it may let up to seven frames more pass.
 const (
 	saveEvery  = 8
-	seldomFrom = 4 * saveEvery // smaller limits are counted exactly
-	maxUnsaved = 1 << 16       // bounds the memory
+	batchFrom  = 4 * saveEvery // smaller limits are counted exactly
+	maxUnsaved = 1 << 16       // windows; bounds the memory
 )
 
 // unsaved holds what this process has counted since it last wrote the record of a
@@ -30,18 +30,18 @@ type windowName struct {
 	control bool
 }
 
-// get returns what has been counted and not written, the zero window for nothing.
+// get returns the events that were counted and not written; the zero window if none.
 func (u *unsaved) get(name windowName) rateWindow {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.windows[name]
 }
 
-// add puts more events into a window. Windows that overlap are one: of several
-// processes each sees a beginning of its own.
+// add puts more events into a window. Windows that overlap become one: several
+// processes that count the same connection begin at different times.
 func (w *rateWindow) add(more rateWindow) {
 	switch d := more.start.Sub(w.start); {
-	case more.n == 0 || d <= -limitWindow: // over
+	case more.n == 0 || d <= -limitWindow: // more has ended
 	case d >= limitWindow:
 		*w = more
 	default:
@@ -52,16 +52,16 @@ func (w *rateWindow) add(more rateWindow) {
 	}
 }
 
-// count counts one event of a window that begins at start, and returns how many
-// there are that have not been written. Unless it goes on, what was there is over.
-func (u *unsaved) count(name windowName, start time.Time, goesOn bool) int64 {
+// count counts one event of the window that begins at start, and returns how many
+// events of it are not written. continues says that it is the window of the event before.
+func (u *unsaved) count(name windowName, start time.Time, continues bool) int64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.windows == nil || len(u.windows) >= maxUnsaved {
 		u.windows = make(map[windowName]rateWindow)
 	}
 	w := u.windows[name]
-	if !goesOn {
+	if !continues {
 		w.n = 0
 	}
 	w = rateWindow{start: start, n: w.n + 1}
@@ -69,7 +69,7 @@ func (u *unsaved) count(name windowName, start time.Time, goesOn bool) int64 {
 	return w.n
 }
 
-// complete puts what has not been written into a connection that was read.
+// complete adds the events that are not written to a connection that was read.
 func (u *unsaved) complete(c *Conn) {
 	c.messages.add(u.get(windowName{c.ID, false}))
 	c.control.add(u.get(windowName{c.ID, true}))

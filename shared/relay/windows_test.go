@@ -69,7 +69,7 @@ func TestOneProcessCountsExactlyAndWritesSeldom(t *testing.T) {
 			if one, two := take(), take(); one || two {
 				t.Errorf("limit %d, minute %d: one more than the limit passes", limit, minute)
 			}
-			if most := int(limit/saveEvery + limit - limit/2); limit >= seldomFrom && tbl.writes > most {
+			if most := int(limit/saveEvery + limit - limit/2); limit >= batchFrom && tbl.writes > most {
 				t.Errorf("limit %d: %d writes, want at most %d", limit, tbl.writes, most)
 			}
 			at = at.Add(limitWindow)
@@ -116,8 +116,8 @@ func TestProcessesTogetherCountNearly(t *testing.T) {
 	const processes = 4
 	for _, c := range []struct{ limit, most int }{
 		{60, 60 + (processes-1)*(saveEvery-1)},
-		{seldomFrom, seldomFrom + (processes-1)*(saveEvery-1)},
-		{seldomFrom - 1, seldomFrom - 1}, // exactly
+		{batchFrom, batchFrom + (processes-1)*(saveEvery-1)},
+		{batchFrom - 1, batchFrom - 1}, // exactly
 		{5, 5},
 	} {
 		tbl := connTable(t, now)

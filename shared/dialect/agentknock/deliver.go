@@ -59,7 +59,7 @@ func (d *Dialect) deliver(ctx context.Context, h deviceKeys, x *record, k kind, 
 	switch {
 	case errors.Is(err, gateway.ErrGone):
 		d.core.Observer().Message(relay.ClassStored, relay.Stored)
-		d.core.Vanished(ctx, m)
+		d.core.ReportLost(ctx, m)
 		return d.wake(ctx, m)
 	case err != nil:
 		return d.deliverLater(ctx, h, x, "", err)
@@ -77,7 +77,7 @@ func (d *Dialect) remind(ctx context.Context, h deviceKeys, x *record) error {
 	_, err = d.postPayload(ctx, m.Conn, h, parcel{scope: x.scope(request), address: x.Address})
 	switch {
 	case errors.Is(err, gateway.ErrGone):
-		d.core.Vanished(ctx, m)
+		d.core.ReportLost(ctx, m)
 		return nil
 	case err != nil:
 		return d.deliverLater(ctx, h, x, "", err)

@@ -122,7 +122,7 @@ func (d *Dialect) resumedByDevice(ctx context.Context, c *relay.Conn, h deviceKe
 		}
 		_, err = d.postPayload(ctx, c.ID, h, parcel{scope: out.x.scope(k), address: out.x.Address})
 		if errors.Is(err, gateway.ErrGone) { // it is sent with what waits when it comes again
-			d.core.Vanished(ctx, &relay.Member{Group: c.Group, Key: c.Member, Conn: c.ID})
+			d.core.ReportLost(ctx, &relay.Member{Group: c.Group, Key: c.Member, Conn: c.ID})
 			return nil
 		}
 	}

@@ -122,7 +122,7 @@ func (d *Dialect) greet(ctx context.Context, c *relay.Conn, s *session) (gone bo
 	case err != nil:
 		return false, err
 	case !ok && !d.core.MayOpen(c.ID, c.At, looked):
-		d.core.Vanished(ctx, m)
+		d.core.ReportLost(ctx, m)
 		return true, nil
 	case !ok:
 		return false, errNotOpen
@@ -219,7 +219,7 @@ func (d *Dialect) drain(ctx context.Context, c *relay.Conn, s *session) error {
 		for _, it := range p.Items {
 			stop, err := d.drainEntry(ctx, c, s, w, entryFrom(it))
 			if errors.Is(err, gateway.ErrGone) {
-				d.core.Vanished(ctx, m)
+				d.core.ReportLost(ctx, m)
 				return d.saveSession(ctx, c, s)
 			}
 			if err != nil || stop {
@@ -318,7 +318,7 @@ func (d *Dialect) drained(ctx context.Context, c *relay.Conn, s *session, m *rel
 	if !s.Drain.CaughtUp {
 		ok, err := d.post(ctx, c.ID, caughtUpFrame())
 		if err == nil && !ok {
-			d.core.Vanished(ctx, m)
+			d.core.ReportLost(ctx, m)
 		}
 		if err != nil || !ok {
 			return true, err

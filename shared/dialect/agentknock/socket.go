@@ -99,7 +99,7 @@ func endOf(state string) (gateway.CloseCode, bool) {
 }
 
 // Disconnected forgets the connection of a client. The core has taken a device offline,
-// see WentOffline.
+// see MemberLeft.
 func (d *Dialect) Disconnected(ctx context.Context, c *relay.Conn) error {
 	s, err := sessionOf(c)
 	if err != nil || s.role() == roleDevice {

@@ -61,10 +61,10 @@ func (d *Dialect) wakeOffline(ctx context.Context, h deviceKeys) error {
 	return d.wake(ctx, m)
 }
 
-// WentOffline asks for a push if something waits for a device that has lost its
+// MemberLeft asks for a push if something waits for a device that has lost its
 // connection: what was posted to it may not have arrived, and what was left to be sent
 // when it had connected was not.
-func (d *Dialect) WentOffline(ctx context.Context, m *relay.Member) error {
+func (d *Dialect) MemberLeft(ctx context.Context, m *relay.Member) error {
 	waits, err := d.anythingWaits(ctx, deviceKeys{deviceOf(m.Group), m.Generation})
 	if err != nil || !waits {
 		return err

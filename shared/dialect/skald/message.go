@@ -63,7 +63,7 @@ func (d *Dialect) route(ctx context.Context, c *relay.Conn, self *relay.Member, 
 		Admit:  mayReceive,
 	}
 	if self == nil {
-		if err := d.core.Refused(ctx, l); err != nil {
+		if err := d.core.Withdraw(ctx, l); err != nil {
 			return err
 		}
 		return d.cutOff(ctx, c)

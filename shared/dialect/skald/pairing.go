@@ -55,10 +55,10 @@ func (d *Dialect) pairingStart(ctx context.Context, c *relay.Conn, p *skaldpb.Pa
 			Action: table.Put,
 			Key:    relay.GroupItem(c.Group, windowItem),
 			Set: table.Attrs{
-				"gen":       table.String(self.Generation),
-				windowHash:  table.Bytes(hash[:]),
-				windowEnd:   table.Number(end.UnixMilli()),
-				windowFrame: table.String(c.FrameID()),
+				relay.AttrGeneration: table.String(self.Generation),
+				windowHash:           table.Bytes(hash[:]),
+				windowEnd:            table.Number(end.UnixMilli()),
+				windowFrame:          table.String(c.FrameID()),
 			},
 			Expires: end,
 		},
@@ -187,7 +187,7 @@ func (d *Dialect) register(ctx context.Context, c *relay.Conn, root *relay.Membe
 			return false, fmt.Errorf("failed to read a pairing window: %w", err)
 		}
 		used := it.Attrs[windowUsed].Str()
-		open := it.Attrs["gen"].Str() == root.Generation && d.core.Now().UnixMilli() < it.Attrs[windowEnd].Num()
+		open := it.Attrs[relay.AttrGeneration].Str() == root.Generation && d.core.Now().UnixMilli() < it.Attrs[windowEnd].Num()
 		if !open || (used != "" && used != string(c.ID)) ||
 			subtle.ConstantTimeCompare(it.Attrs[windowHash].Raw(), hash[:]) != 1 {
 			return false, nil
