@@ -131,12 +131,18 @@ func number(v any) int64 {
 // Spelling is how a place writes the name of a setting.
 type Spelling func(name string) string
 
-// Flag, Variable, Line and Context are how flags, environments, settings files and the CDK write names.
+// Flag is how flags are written.
 func Flag(name string) string { return "--" + name }
+
+// Variable is how environment variables are written.
 func Variable(name string) string {
 	return Prefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
-func Line(name string) string    { return name }
+
+// Line is how names stand in a settings file.
+func Line(name string) string { return name }
+
+// Context is how keys of the CDK's context are written.
 func Context(name string) string { return "blindpost:" + name }
 
 // Prefix begins the names of our environment variables.

@@ -42,6 +42,16 @@ func TestDeclarations(t *testing.T) {
 	}
 }
 
+// Who is not declared to read a setting cannot read it.
+func TestOnlyReadersRead(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("a setting was read by somebody else")
+		}
+	}()
+	settings.Table.Of(settings.For(settings.Binary, settings.Line))
+}
+
 // What the declaration says in words is what the code goes by elsewhere.
 func TestDeclarationsFitTheCode(t *testing.T) {
 	d := settings.Defaults()
@@ -83,6 +93,9 @@ func TestEverySettingIsBound(t *testing.T) {
 			}
 			// The stack passes on what a function reads without knowing it.
 			passed := r.reader == settings.Stack && s.Readers&settings.Functions != 0
+			if own := used[r.parts[0]][goName]; own && s.Readers&r.reader == 0 && r.reader != settings.Stack { // which tells others
+				t.Errorf("%s (%s) is used in %s, for which it is not declared", s.Name, goName, r.parts[0])
+			}
 			if s.Readers&r.reader != 0 && !bound && !passed {
 				t.Errorf("%s (%s) is declared for %v, which do not use it", s.Name, goName, r.parts)
 			}
