@@ -39,9 +39,9 @@ import (
 	"time"
 )
 
-// Conn names one connection. It is opaque: a front puts into it whatever it
-// needs to find the connection again, including a callback address where there
-// is more than one front. It is never reused. It may be logged.
+// Conn identifies one connection. It is opaque: a front puts into it what it needs to find
+// the connection, including a callback address if there are several fronts. It is never
+// reused and may be logged.
 type Conn string
 
 // Errors of the actions.

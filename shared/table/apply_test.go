@@ -33,7 +33,7 @@ func TestApply(t *testing.T) {
 		{name: "update moves the expiry", op: Op{Action: Update, Expires: later.Add(time.Second)}, old: item(Attrs{}, later),
 			want: item(Attrs{}, later.Add(time.Second))},
 		{name: "update removes the expiry", op: Op{Action: Update, KeepForever: true}, old: item(Attrs{}, later), want: item(Attrs{}, time.Time{})},
-		{name: "update of an expired item starts anew", op: Op{Action: Update, Add: map[string]int64{"n": 1}},
+		{name: "update of an expired item starts from nothing", op: Op{Action: Update, Add: map[string]int64{"n": 1}},
 			old: item(Attrs{"n": Number(5), "x": Number(1)}, now), want: item(Attrs{"n": Number(1)}, time.Time{})},
 		{name: "one second before, the item is there", op: Op{Action: Update, Add: map[string]int64{"n": 1}},
 			old: item(Attrs{"n": Number(5)}, now.Add(time.Second)), want: item(Attrs{"n": Number(6)}, now.Add(time.Second))},

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// middle is a relay that belongs to somebody else. What it does honestly is
+// middle is a hostile relay. What it does honestly is
 // here; what it does otherwise, the tests do with the messages in its hands.
 type middle struct {
 	t       *testing.T

@@ -34,10 +34,10 @@ type rule struct {
 type scope int
 
 const (
-	unscoped  scope = iota // nothing in particular
+	unscoped  scope = iota // no object
 	client                 // a client
 	exchange               // an exchange
-	anyScope               // whatever is known
+	anyScope               // any of these
 	fullOrNot              // an exchange, or nothing
 )
 

@@ -155,7 +155,7 @@ func TestSessionHonoursRetryAfter(t *testing.T) {
 	}
 }
 
-// What nobody answers ends with its context.
+// A request without an answer ends with its context.
 func TestSessionWaitsEnd(t *testing.T) {
 	s := start(t, act{play: func(r *stage) { r.stay() }})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)

@@ -97,7 +97,7 @@ func TestConnAgainstARelay(t *testing.T) {
 	})
 }
 
-// Pings are answered though nobody receives, and an end of ctx loses no frame.
+// Pings are answered without a call of Receive, and an end of ctx loses no frame.
 func TestConnReadsAlways(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		url, o := scripted(t, func(ctx context.Context, ws *websocket.Conn) {

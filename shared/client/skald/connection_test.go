@@ -67,7 +67,7 @@ func TestBackoffWhileTheRelayIsDown(t *testing.T) {
 		if attempts < 65 || attempts > 67 {
 			t.Errorf("%d attempts in an hour", attempts)
 		}
-		// Somebody knows that the network is back.
+		// The app knows that the network is back.
 		a.Reconnect()
 		before := time.Now()
 		if next[Disconnected](t, rec); time.Since(before) != 0 {
@@ -262,7 +262,7 @@ func TestBusyUserWhilePonging(t *testing.T) {
 				}
 				record(ctx, e)
 			}
-			// The relay has to get rid of its pong, though nobody reads it.
+			// The relay has to get rid of its pong, though the client does not read it.
 			c.Dial.DialContext = bufferedDial(c.Dial.DialContext)
 		})
 		slow := r.peer(client.Identity().PublicKey())
@@ -492,7 +492,7 @@ func TestNonsenseFromTheRelay(t *testing.T) {
 				t.Errorf("%v", got.Err)
 			}
 		}
-		// Frames that nobody asked for, or of a later protocol, pass unnoticed.
+		// Unrequested frames, and those of a later protocol, are ignored.
 		for _, f := range []*skaldpb.RelayFrame{
 			{},
 			{Frame: &skaldpb.RelayFrame_Challenge{Challenge: &skaldpb.Challenge{}}},

@@ -32,7 +32,7 @@ func TestEventQueueStopsTheReaderNotTheWriter(t *testing.T) {
 		}
 		q.push(Fault{}, 0) // may go over the bound
 
-		// Somebody waits for an answer that comes behind all this.
+		// A call waits for an answer that comes behind all this.
 		q.addRequests(1)
 		if !room() {
 			t.Error("no room for an answer")

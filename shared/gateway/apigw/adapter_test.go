@@ -188,9 +188,9 @@ func TestConnectAnswers(t *testing.T) {
 			result: gateway.ConnectResult{Status: 429, Header: http.Header{"Retry-After": {"17"}, "None": {}}, Body: []byte("too fast")},
 			want:   events.APIGatewayProxyResponse{StatusCode: 429, Headers: map[string]string{"Retry-After": "17"}, Body: "too fast"}},
 		{name: "failed", err: failure, fails: true},
-		{name: "first words", result: gateway.ConnectResult{First: []gateway.Message{{Data: []byte("hi")}}},
+		{name: "first messages", result: gateway.ConnectResult{First: []gateway.Message{{Data: []byte("hi")}}},
 			want: events.APIGatewayProxyResponse{StatusCode: 200}},
-		{name: "first words that cannot be sent", result: gateway.ConnectResult{First: []gateway.Message{{Data: []byte("hi")}}},
+		{name: "first messages that cannot be sent", result: gateway.ConnectResult{First: []gateway.Message{{Data: []byte("hi")}}},
 			queue: failure, fails: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -431,7 +431,7 @@ func TestRecordOfRefuses(t *testing.T) {
 	}
 }
 
-// firstJob is the job that a Connect with two first words sends.
+// firstJob is the job that a Connect with two first messages sends.
 func firstJob(t *testing.T, at time.Time) queue.Job {
 	t.Helper()
 	q := &jobs{}

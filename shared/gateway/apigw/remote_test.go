@@ -89,21 +89,21 @@ func TestOwnFront(t *testing.T) {
 	}
 }
 
-// untouchable is API Gateway that nobody may call.
+// untouchable is an API Gateway that the test must not call.
 type untouchable struct{ t *testing.T }
 
 func (u untouchable) PostToConnection(context.Context, *api.PostToConnectionInput, ...func(*api.Options)) (*api.PostToConnectionOutput, error) {
-	u.t.Error("somebody was called")
+	u.t.Error("API Gateway was called")
 	return nil, errors.New("called")
 }
 
 func (u untouchable) GetConnection(context.Context, *api.GetConnectionInput, ...func(*api.Options)) (*api.GetConnectionOutput, error) {
-	u.t.Error("somebody was called")
+	u.t.Error("API Gateway was called")
 	return nil, errors.New("called")
 }
 
 func (u untouchable) DeleteConnection(context.Context, *api.DeleteConnectionInput, ...func(*api.Options)) (*api.DeleteConnectionOutput, error) {
-	u.t.Error("somebody was called")
+	u.t.Error("API Gateway was called")
 	return nil, errors.New("called")
 }
 
@@ -171,7 +171,7 @@ func TestGroupOfOwnConnections(t *testing.T) {
 	}
 }
 
-// refused is what a dial to a port where nobody listens comes to.
+// refused is the error of a dial to a port without a listener.
 func refused() error {
 	return &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 }
@@ -198,9 +198,9 @@ func TestOwnFrontThatFails(t *testing.T) {
 		}, func(err error) bool { return err == nil }, 5, time.Second},
 		"busy": {func(context.Context, int) error { return &callback.StatusError{Status: 429} },
 			func(err error) bool { var s *callback.StatusError; return errors.As(err, &s) }, 5, 3 * time.Second},
-		"nobody listens": {func(context.Context, int) error { return refused() },
+		"no listener": {func(context.Context, int) error { return refused() },
 			func(err error) bool { return errors.Is(err, gateway.ErrGone) }, 5, 3 * time.Second},
-		"nobody listens for a moment": {func(_ context.Context, call int) error {
+		"no listener for a moment": {func(_ context.Context, call int) error {
 			if call < 3 {
 				return refused()
 			}

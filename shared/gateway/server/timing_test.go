@@ -335,7 +335,7 @@ func TestNeverPongs(t *testing.T) {
 }
 
 // TestSlowReaderByBytes uses real sockets: the peer does not read, the sender
-// goes on, nobody waits.
+// goes on, no sender waits.
 func TestSlowReaderByBytes(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		t.Run(map[bool]string{false: "plain", true: "TLS"}[secure], func(t *testing.T) {

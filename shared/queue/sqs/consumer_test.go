@@ -185,7 +185,7 @@ func TestLastDeliveryIsShared(t *testing.T) {
 	})
 }
 
-// Nobody is told that a run is the last one where the queue tries for ever.
+// No run is the last one if the queue retries for ever.
 func TestWithoutPolicyNoRunIsTheLast(t *testing.T) {
 	runs := 0
 	sqs.NewConsumer(nil, sqs.ConsumerOptions{}).Consume(t.Context(), batch("500:a1"), func(_ context.Context, m sqs.Message) error {

@@ -129,7 +129,7 @@ func TestGroupCommit(t *testing.T) {
 		g <- nil // the first write
 		synctest.Wait()
 		for _, o := range append(outcomes, raise, half, whole) {
-			o.wantOpen(t) // nobody is answered before the commit, not even who failed
+			o.wantOpen(t) // no request is answered before the commit, not even a failed one
 		}
 		wantKeys(t, tbl, 0)
 		g <- nil

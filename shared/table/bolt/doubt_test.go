@@ -64,7 +64,7 @@ func TestCommitFailsInItsLastStep(t *testing.T) {
 	}
 }
 
-// When nobody can tell whether a commit will be there after a loss of power, no
+// When it is uncertain whether a commit will be there after a loss of power, no
 // write may build on it.
 func TestCommitThatIsNeverConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -49,7 +49,7 @@ func TestUpdateOfAnExpiredItem(t *testing.T) {
 	}{
 		{"is replaced", addOne, []answer{{err: refused(gone)}, {out: &dynamodb.PutItemOutput{Attributes: gone}}}, nil, []string{updated, replaced}, false},
 		{"is replaced after DynamoDB has removed it", addOne, []answer{{err: refused(gone)}, {}}, nil, []string{updated, replaced}, false},
-		{"which somebody else replaced first", addOne, []answer{{err: refused(gone)}, {err: refused(nil)}, {out: &dynamodb.UpdateItemOutput{Attributes: fresh}}},
+		{"which another writer replaced first", addOne, []answer{{err: refused(gone)}, {err: refused(nil)}, {out: &dynamodb.UpdateItemOutput{Attributes: fresh}}},
 			nil, []string{updated, replaced, updated}, true},
 		{"which comes and goes", addOne, []answer{{err: refused(gone)}, {err: refused(nil)}, {err: refused(gone)}, {}}, nil,
 			[]string{updated, replaced, updated, replaced}, false},
@@ -97,7 +97,7 @@ func wantSpelt(t *testing.T, s *script, want []string) {
 }
 
 // The first request after an item turned out to have expired follows at once;
-// what comes after that does not, so that nobody goes round without a pause.
+// what comes after that does not, so that no writer retries without a pause.
 func TestReplacingIsOneTurnWithoutAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
@@ -134,7 +134,7 @@ func TestTransactionWithExpiredItems(t *testing.T) {
 			{err: canceled(reason("TransactionConflict"), refusedReason(nil))},
 			{err: canceled(none, refusedReason(nil))},
 		}, table.ErrCondition, 1, []string{first, first}},
-		{"goes back where somebody else replaced the item", []answer{
+		{"goes back where another writer replaced the item", []answer{
 			{err: canceled(refusedReason(gone), none)}, {err: canceled(refusedReason(nil), none)}, {},
 		}, nil, 0, []string{first, again, first}},
 		{"keeps the replacement over a conflict", []answer{

@@ -91,7 +91,7 @@ func serveStandin() (endpoint string, stop func(), err error) {
 
 var tables atomic.Int64
 
-// freshTable creates a table that nobody has used.
+// freshTable creates an unused table.
 func freshTable(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprintf("blindpost-%d-%d", time.Now().UnixNano(), tables.Add(1))

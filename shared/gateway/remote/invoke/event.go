@@ -38,8 +38,9 @@ func newID() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// newConn makes the id of a connection. It must be unguessable, because @connections
-// needs no more than it, and unique across fronts and restarts.
+// newConn makes the id of a connection. It must be unguessable, because with
+// the id and the secret alone a caller can use @connections, and unique across fronts and
+// restarts.
 func newConn() gateway.Conn { return gateway.Conn(newID()) }
 
 func (h *handler) context(route, event string, c gateway.Conn, p *peer, at time.Time) events.APIGatewayWebsocketProxyRequestContext {

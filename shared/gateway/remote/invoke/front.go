@@ -105,11 +105,10 @@ func (f *Front) Serve(ctx context.Context, clients, callbacks net.Listener) erro
 }
 
 // Shutdown ends the front: it closes the connections with 1001 over spread, tells the
-// functions of each, and goes on taking their calls until that is done. See
-// server.Shutdown.
+// functions of each, and serves their calls until that is done. See server.Shutdown.
 func (f *Front) Shutdown(ctx context.Context, spread time.Duration) error {
 	err := f.Server.Shutdown(ctx, spread)
-	f.unused.close() // whoever calls now would hear that the connection is gone
+	f.unused.close() // a call over one of them could only learn that its connection is gone
 	errCallbacks := f.callbacks.Shutdown(ctx)
 	if errCallbacks != nil {
 		_ = f.callbacks.Close() // cut the calls that did not end in time

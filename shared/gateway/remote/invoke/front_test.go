@@ -359,7 +359,7 @@ func TestShutdownTellsTheFunctions(t *testing.T) {
 	if e := rec.WaitDisconnect(t, id); e.Code != gateway.CloseGoingAway {
 		t.Errorf("disconnect says %d", e.Code)
 	}
-	// Nobody listens any more: the connections of that address are gone.
+	// No process listens at that address any more, so its connections are gone.
 	if _, err := r.actions.Post(ctx, id, gateway.Message{Text: true}); !errors.Is(err, gateway.ErrGone) {
 		t.Errorf("post: %v", err)
 	}

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// unused are the connections of the functions over which no call has come yet. Clients
-// open some to spare, and http.Server.Shutdown waits five seconds for each to be used.
+// unused are the connections of the functions without a call so far. Clients open spare
+// connections, and http.Server.Shutdown waits five seconds for each of them.
 type unused struct {
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
@@ -24,7 +24,7 @@ func (u *unused) note(c net.Conn, state http.ConnState) {
 	}
 }
 
-// close closes them.
+// close closes the unused connections.
 func (u *unused) close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
