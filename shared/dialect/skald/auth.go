@@ -18,7 +18,7 @@ import (
 const maxTries = 16
 
 // auth checks an Auth and admits the peer in its role. It reports whether the
-// peer may now send messages.
+// peer is admitted as a member.
 func (d *Dialect) auth(ctx context.Context, c *relay.Conn, a *skaldpb.Auth) (bool, error) {
 	var role string
 	var pub []byte
@@ -113,7 +113,7 @@ func (d *Dialect) dropExpired(ctx context.Context, root *relay.Member) (*relay.M
 }
 
 func (d *Dialect) createNamespace(ctx context.Context, group, key string) (*relay.Member, error) {
-	// An earlier life of the namespace may have been deleted only half way.
+	// The deletion of an earlier namespace of this key may have been interrupted.
 	if err := d.core.CleanGroup(ctx, group); err != nil {
 		return nil, err
 	}
@@ -183,8 +183,8 @@ func (d *Dialect) authClient(ctx context.Context, c *relay.Conn, a *skaldpb.Auth
 	return false, fmt.Errorf("failed to admit a client: %w", table.ErrBusy)
 }
 
-// namespace reads the agent's member of a namespace that is alive, nil if there
-// is none.
+// namespace reads the agent's member of a namespace, nil if there is none or it has
+// expired.
 func (d *Dialect) namespace(ctx context.Context, group string) (*relay.Member, error) {
 	root, err := d.core.Root(ctx, group)
 	if err != nil || root == nil {
@@ -197,10 +197,10 @@ func (d *Dialect) namespace(ctx context.Context, group string) (*relay.Member, e
 	return root, nil
 }
 
-// welcome says what comes first on an admitted connection, in its order: AuthOk,
-// to the agent the clients that are still pending, then the mailbox, then new
-// traffic. Only when all is said is the challenge forgotten: a front that
-// delivers the Auth again after a crash begins anew, one that does so later is not heard.
+// welcome posts what comes first on an admitted connection, in this order: AuthOk, to
+// the agent the clients that are still pending, then the mailbox; then it opens the
+// connection to new traffic. The challenge is forgotten last: an Auth that is delivered
+// again after a crash before that is handled again, a later one is ignored.
 func (d *Dialect) welcome(ctx context.Context, c *relay.Conn, namespace []byte, self *relay.Member, joined relay.Joined) error {
 	d.core.Observer().Authenticated(d.Name(), c.Role, "ok")
 	if err := d.reply(ctx, c, authOk(namespace)); err != nil {

@@ -12,10 +12,10 @@ import (
 	"blindpost/shared/table"
 )
 
-// authorize replaces the list of authorised clients (section 5). Pending clients
-// that are on it become authorised; authorised ones that are not are revoked:
-// deleted with mailbox and device token in one transaction, then cut off.
-// AuthorizeOk comes when that is done.
+// authorize replaces the list of authorised clients (section 5). Pending clients on
+// the list become authorised. Authorised clients that are not on it are revoked: one
+// transaction deletes them with their device tokens, then their connections are closed
+// and their mailboxes purged. AuthorizeOk is sent after that.
 func (d *Dialect) authorize(ctx context.Context, c *relay.Conn, a *skaldpb.Authorize) error {
 	wanted := make(map[string]bool, len(a.GetClients()))
 	for _, pub := range a.GetClients() {
@@ -41,7 +41,7 @@ func (d *Dialect) authorize(ctx context.Context, c *relay.Conn, a *skaldpb.Autho
 		if err != nil {
 			return fmt.Errorf("failed to authorise: %w", err)
 		}
-		// Also those that an Authorize before this one was kept from finishing.
+		// This also finishes the removals of an earlier Authorize that was interrupted.
 		if err := d.core.FinishRemovals(ctx, c.Group); err != nil {
 			return err
 		}
@@ -78,8 +78,8 @@ func planAuthorize(members []*relay.Member, wanted map[string]bool) authorizePla
 					append(m.IfUnchanged(), relay.IfState(statePending))...))
 			}
 		case m.State == stateAuthorised:
-			// On condition that it has not joined since: then we would not know
-			// the connection to close.
+			// RemoveOps demands that it has not joined since it was read: otherwise
+			// the connection to close would be unknown.
 			p.revoke = append(p.revoke, m)
 		}
 	}

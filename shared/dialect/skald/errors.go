@@ -39,8 +39,8 @@ func peerOffline(pub []byte) *skaldpb.RelayFrame {
 	}}
 }
 
-// reply sends a frame to the peer of this connection. That the peer has left is
-// no error: its Disconnect tells.
+// reply sends a frame to the peer of this connection. A connection that is gone is no
+// error: its Disconnect follows.
 func (d *Dialect) reply(ctx context.Context, c *relay.Conn, f *skaldpb.RelayFrame) error {
 	out, err := encode(f)
 	if err != nil {

@@ -24,11 +24,11 @@ func (d *Dialect) frame(ctx context.Context, c *relay.Conn, e gateway.FrameEvent
 		return d.firstFrame(ctx, c, e)
 	}
 	kind, err := d.nextFrame(ctx, c, e)
-	// The limit with every frame: it may have been changed.
+	// Every result has the limit, because the settings may have changed.
 	return kind, gateway.FrameResult{ReadLimit: d.readLimit(c)}, err
 }
 
-// firstFrame takes the only frame that is accepted before AuthOk.
+// firstFrame handles the only frame that is accepted before AuthOk, an Auth.
 func (d *Dialect) firstFrame(ctx context.Context, c *relay.Conn, e gateway.FrameEvent) (string, gateway.FrameResult, error) {
 	const kind = "auth"
 	no := func(code, message string) (string, gateway.FrameResult, error) {
@@ -58,12 +58,12 @@ func (d *Dialect) firstFrame(ctx context.Context, c *relay.Conn, e gateway.Frame
 // readLimit is the largest frame that an authenticated peer may send.
 func (d *Dialect) readLimit(c *relay.Conn) int64 {
 	if !c.Joined() {
-		return d.lim().MaxFrame // it was for pairing
+		return d.lim().MaxFrame // a connection for pairing
 	}
 	return max(d.lim().MaxFrame, d.lim().MaxLiveFrame)
 }
 
-// nextFrame takes a frame of an authenticated peer (section 13).
+// nextFrame handles a frame of an authenticated peer (section 13).
 func (d *Dialect) nextFrame(ctx context.Context, c *relay.Conn, e gateway.FrameEvent) (string, error) {
 	if e.Oversize {
 		return "oversize", d.fail(ctx, c, codePayloadTooLarge, "the frame is larger than allowed")
@@ -93,7 +93,7 @@ func (d *Dialect) nextFrame(ctx context.Context, c *relay.Conn, e gateway.FrameE
 		return "pairing_stop", d.control(ctx, c, func() error { return d.pairingStop(ctx, c) })
 	case *skaldpb.RelayFrame_Auth:
 		if c.WasDone() {
-			return "auth", nil // it is the one that has authenticated it
+			return "auth", nil // the Auth that was accepted, delivered again
 		}
 		return "auth", d.reject(ctx, c, "the connection is authenticated already")
 	case nil:
@@ -103,9 +103,13 @@ func (d *Dialect) nextFrame(ctx context.Context, c *relay.Conn, e gateway.FrameE
 	}
 }
 
-// reject answers a frame that cannot be handled with bad_request, within the
-// budget for such frames.
+// reject answers a frame that cannot be handled with bad_request, within the rate limit
+// of frames that are no messages.
 func (d *Dialect) reject(ctx context.Context, c *relay.Conn, message string) error {
+	return d.limited(ctx, c, func() error { return d.fail(ctx, c, codeBadRequest, message) })
+}
+
+func (d *Dialect) limited(ctx context.Context, c *relay.Conn, handle func() error) error {
 	ok, err := d.core.TakeControl(ctx, c)
 	if err != nil {
 		return err
@@ -113,12 +117,12 @@ func (d *Dialect) reject(ctx context.Context, c *relay.Conn, message string) err
 	if !ok {
 		return d.fail(ctx, c, codeRateLimited, "too many frames on this connection")
 	}
-	return d.fail(ctx, c, codeBadRequest, message)
+	return handle()
 }
 
-// control runs the handler of a frame that only the agent may send, within the
-// budget for such frames. None is handled again after later ones: an old list would
-// revoke who is on the new one, an old token be good again.
+// control runs the handler of a frame that only the agent may send, within the rate
+// limit of frames that are no messages. A frame that was handled is not handled again:
+// an old list would revoke clients on a newer one, and an old token would be valid again.
 func (d *Dialect) control(ctx context.Context, c *relay.Conn, handle func() error) error {
 	if c.Role != roleAgent {
 		return d.reject(ctx, c, "this frame is for the agent")
@@ -126,15 +130,10 @@ func (d *Dialect) control(ctx context.Context, c *relay.Conn, handle func() erro
 	if c.WasDone() {
 		return nil
 	}
-	ok, err := d.core.TakeControl(ctx, c)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return d.fail(ctx, c, codeRateLimited, "too many frames on this connection")
-	}
-	if err := handle(); err != nil {
-		return err
-	}
-	return d.core.SaveDone(ctx, c)
+	return d.limited(ctx, c, func() error {
+		if err := handle(); err != nil {
+			return err
+		}
+		return d.core.SaveDone(ctx, c)
+	})
 }

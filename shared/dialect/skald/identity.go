@@ -15,8 +15,8 @@ const (
 	signatureSize = ed25519.SignatureSize
 	aeadNonceSize = 12
 
-	// maxDeviceToken bounds what we keep for a phone; tokens of APNs and FCM
-	// are far shorter.
+	// maxDeviceToken bounds what the relay stores; tokens of APNs and FCM are far
+	// shorter.
 	maxDeviceToken = 4096
 )
 
@@ -35,9 +35,9 @@ func namespaceID(agent []byte) []byte {
 	return h.Sum(nil)
 }
 
-// verifyChallenge checks the signature of a challenge strictly: public keys and
-// nonce points of small order and encodings that are not canonical are refused,
-// for which one signature can be valid for many messages or keys.
+// verifyChallenge checks the signature of a challenge strictly. It refuses public keys
+// and nonce points of small order, and encodings that are not canonical: with those, one
+// signature can be valid for many messages or keys.
 func verifyChallenge(pub, nonce, signature []byte) bool {
 	if len(pub) != keySize || len(signature) != signatureSize {
 		return false
@@ -52,10 +52,9 @@ func verifyChallenge(pub, nonce, signature []byte) bool {
 	return ed25519.Verify(pub, msg, signature) // checks that S is canonical
 }
 
-// strictPoint reports whether b is the canonical encoding of something that is
-// not a point of small order. (Whether it is a point at all, Verify finds out.)
-// It compares bytes instead of computing on the curve, which would cost as much
-// as a third of the signature check.
+// strictPoint reports whether b is a canonical encoding, and not that of a point of
+// small order. (Verify checks that it is a point at all.) It compares bytes: computing
+// on the curve would cost as much as a third of the signature check.
 func strictPoint(b []byte) bool {
 	return canonicalY(b) && !smallOrder[[32]byte(b)]
 }
@@ -74,8 +73,8 @@ func canonicalY(b []byte) bool {
 	return b[0] < 0xed
 }
 
-// smallOrder holds the canonical encodings of the eight points of small order,
-// and the two encodings of those with x = 0 whose sign bit claims otherwise.
+// smallOrder holds the canonical encodings of the eight points of small order, and
+// for the two of them with x = 0 also the encodings with the sign bit set.
 var smallOrder = map[[32]byte]bool{
 	point("01", "00", "00"): true,
 	point("01", "00", "80"): true,

@@ -43,14 +43,14 @@ func (d *Dialect) message(ctx context.Context, c *relay.Conn, m *skaldpb.Message
 	return d.route(ctx, c, self, m, class)
 }
 
-// route hands a message to its recipient; self is nil if the sender is no more.
+// route hands a message to its recipient; self is nil if the sender was removed.
 func (d *Dialect) route(ctx context.Context, c *relay.Conn, self *relay.Member, m *skaldpb.Message, class relay.Class) error {
 	peer := m.GetPeer()
 	from, err := hex.DecodeString(c.Member)
 	if err != nil {
 		return err
 	}
-	m.Peer = from // the sender we know, not one that it claims to be
+	m.Peer = from // the authenticated sender
 	frame, err := encode(&skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_Message{Message: m}})
 	if err != nil {
 		return err
@@ -86,13 +86,13 @@ func (d *Dialect) route(ctx context.Context, c *relay.Conn, self *relay.Member, 
 	return nil
 }
 
-// mayReceive reports whether a member may be sent to: the agent, or a client
-// that is authorised.
+// mayReceive reports whether messages may go to a member: to the agent, or to an
+// authorised client.
 func mayReceive(m *relay.Member) bool {
 	return m.Role == roleAgent || m.State == stateAuthorised
 }
 
-// cutOff ends the connection of a member that is no more.
+// cutOff closes the connection of a member that was removed.
 func (d *Dialect) cutOff(ctx context.Context, c *relay.Conn) error {
 	if err := d.fail(ctx, c, codeUnauthorized, "the client is not authorised"); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (d *Dialect) cutOff(ctx context.Context, c *relay.Conn) error {
 	return d.close(ctx, c, gateway.ClosePolicy, codeUnauthorized)
 }
 
-// presenceRequest answers with who is connected, the requester included
+// presenceRequest answers with the connected members, the requester included
 // (section 7).
 func (d *Dialect) presenceRequest(ctx context.Context, c *relay.Conn) error {
 	if !c.Joined() {

@@ -14,20 +14,18 @@ import (
 	"blindpost/shared/table"
 )
 
-// The pairing window of a namespace is one item: the hash of the token, and the
-// connection that has consumed it, and when it ends: the expiry of the item is
-// that of the window, rounded up to whole seconds.
+// The pairing window of a namespace is one item. It expires when the window ends,
+// rounded up to whole seconds.
 const (
 	windowItem  = "pairing"
-	windowHash  = "h"
-	windowUsed  = "u"
+	windowHash  = "h"   // the hash of the token
+	windowUsed  = "u"   // the connection that has consumed the token
 	windowEnd   = "end" // Unix milliseconds
-	windowFrame = "by"  // the frame that has opened it, see relay.Conn.FrameID
+	windowFrame = "by"  // the frame that has opened the window, see relay.Conn.FrameID
 	attrX25519  = "x25519"
 )
 
-// pairingStart opens a window; an open one is replaced with its token (section
-// 9.1).
+// pairingStart opens a window. It replaces an open window and its token (section 9.1).
 func (d *Dialect) pairingStart(ctx context.Context, c *relay.Conn, p *skaldpb.PairingStart) error {
 	if len(p.GetPairingToken()) != tokenSize {
 		return d.fail(ctx, c, codeBadRequest, "a pairing token has 32 bytes")
@@ -64,7 +62,7 @@ func (d *Dialect) pairingStart(ctx context.Context, c *relay.Conn, p *skaldpb.Pa
 		},
 	})
 	if errors.Is(err, table.ErrCondition) {
-		return nil // replaced: history
+		return nil // c was replaced: its frames no longer count
 	}
 	if err != nil {
 		return fmt.Errorf("failed to open a pairing window: %w", err)
@@ -72,9 +70,9 @@ func (d *Dialect) pairingStart(ctx context.Context, c *relay.Conn, p *skaldpb.Pa
 	return d.reply(ctx, c, ready)
 }
 
-// windowOpenedBy reports whether the window was opened by the very frame that is
-// being handled. Then that is delivered again, the token may have been consumed
-// meanwhile, and must not become good again.
+// windowOpenedBy reports whether the frame that is being handled has opened the window,
+// and is delivered again. The token may have been consumed since, and must not become
+// valid again.
 func (d *Dialect) windowOpenedBy(ctx context.Context, c *relay.Conn) (bool, error) {
 	if c.FrameID() == "" {
 		return false, nil
@@ -89,8 +87,8 @@ func (d *Dialect) windowOpenedBy(ctx context.Context, c *relay.Conn) (bool, erro
 	return it.Attrs[windowFrame].Str() == c.FrameID(), nil
 }
 
-// pairingTTL clamps what the agent asks for: 0 is the default, the rest lies
-// between one second and the maximum.
+// pairingTTL clamps the time that the agent asks for: 0 means the default, the rest is
+// kept between one second and the maximum.
 func (d *Dialect) pairingTTL(seconds uint32) time.Duration {
 	l := d.lim()
 	ttl := time.Duration(seconds) * time.Second
@@ -107,7 +105,7 @@ func (d *Dialect) pairingStop(ctx context.Context, c *relay.Conn) error {
 		{Action: table.Delete, Key: relay.GroupItem(c.Group, windowItem)},
 	})
 	if errors.Is(err, table.ErrCondition) {
-		return nil // replaced: history
+		return nil // c was replaced: its frames no longer count
 	}
 	if err != nil {
 		return fmt.Errorf("failed to close a pairing window: %w", err)
@@ -117,8 +115,7 @@ func (d *Dialect) pairingStop(ctx context.Context, c *relay.Conn) error {
 	}})
 }
 
-// authPairing registers a client that shows the token of an open window
-// (section 4.2).
+// authPairing registers a client that has the token of an open window (section 4.2).
 func (d *Dialect) authPairing(ctx context.Context, c *relay.Conn, a *skaldpb.AuthPairing) error {
 	switch {
 	case len(a.GetNamespaceId()) != keySize:
@@ -167,15 +164,15 @@ func (d *Dialect) authPairing(ctx context.Context, c *relay.Conn, a *skaldpb.Aut
 	if err := d.core.Notify(ctx, group, root.Key, f); err != nil {
 		return err
 	}
-	// Not before all is said, as in welcome.
+	// Last, as in welcome.
 	c.Private, c.Role = nil, rolePairing
 	c.Done()
 	return d.core.SaveConn(ctx, c)
 }
 
-// register consumes the token and records the client, in one step: of two
-// phones that race with one token, one gets in. It reports false if the window
-// is closed for this token.
+// register consumes the token and records the client in one transaction: of two
+// phones that race with one token, one is registered. It reports false if no window
+// is open for this token.
 func (d *Dialect) register(ctx context.Context, c *relay.Conn, root *relay.Member, group, key string, a *skaldpb.AuthPairing) (bool, error) {
 	hash := sha256.Sum256(a.GetPairingToken())
 	for range maxTries {
@@ -193,7 +190,7 @@ func (d *Dialect) register(ctx context.Context, c *relay.Conn, root *relay.Membe
 			return false, nil
 		}
 		if used != "" {
-			return true, nil // this very frame was handled before
+			return true, nil // this frame is delivered again
 		}
 		member, err := d.registerOp(ctx, root, group, key, a)
 		if err != nil {
@@ -221,9 +218,9 @@ func (d *Dialect) register(ctx context.Context, c *relay.Conn, root *relay.Membe
 	return false, fmt.Errorf("failed to register a client: %w", table.ErrBusy)
 }
 
-// registerOp makes the operation that records the client as pending. A client
-// that is authorised already stays so, with its mailbox: only the agent takes
-// that away. What changes is how to reach it.
+// registerOp makes the operation that records the client as pending. A client that is
+// authorised already stays so and keeps its mailbox, because only the agent may revoke
+// it; its push endpoint and its X25519 key change.
 func (d *Dialect) registerOp(ctx context.Context, root *relay.Member, group, key string, a *skaldpb.AuthPairing) (table.Op, error) {
 	token, platform := a.GetDeviceToken(), int64(a.GetPlatform())
 	x25519 := map[string]table.Value{attrX25519: table.Bytes(a.GetClientX25519Pub())}
@@ -249,8 +246,8 @@ func (d *Dialect) registerOp(ctx context.Context, root *relay.Member, group, key
 	}, conds...), nil
 }
 
-// resendPaired tells an agent that has just connected of the clients which still
-// wait for it.
+// resendPaired sends an agent that has just connected a ClientPaired for every pending
+// client.
 func (d *Dialect) resendPaired(ctx context.Context, c *relay.Conn, generation string) error {
 	members, err := d.core.Members(ctx, c.Group, generation)
 	if err != nil {

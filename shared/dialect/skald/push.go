@@ -8,9 +8,8 @@ import (
 	"blindpost/shared/relay"
 )
 
-// Wake makes the push for a client with a device token (section 6.3). If the
-// frame is at hand and fits, the push carries it, encrypted as it is; otherwise
-// it only wakes.
+// Wake makes the push for a client with a device token (section 6.3). A message that
+// fits travels in the push, encrypted as it is; otherwise the push only wakes the phone.
 func (d *Dialect) Wake(m *relay.Member, f relay.Frame) (push.Notification, bool) {
 	namespace, err := namespaceOf(m.Group)
 	if err != nil || len(namespace) != keySize || m.Role != roleClient {
@@ -28,7 +27,7 @@ func (d *Dialect) Wake(m *relay.Member, f relay.Frame) (push.Notification, bool)
 	return n, err == nil
 }
 
-// pushMessage takes the message out of a frame that waits in a mailbox.
+// pushMessage returns the message in a stored frame.
 func pushMessage(f relay.Frame) (push.SkaldMessage, bool) {
 	var frame skaldpb.RelayFrame
 	if len(f.Data) == 0 || proto.Unmarshal(f.Data, &frame) != nil {

@@ -39,16 +39,16 @@ const (
 
 // Limits are those of section 10 that are Skald's own. See DefaultLimits.
 type Limits struct {
-	// MaxFrame is the largest frame in bytes, before authentication and for all
-	// that is not a live message; MaxLiveFrame that of a live message.
+	// MaxFrame is the size in bytes of the largest frame that is not a live message,
+	// MaxLiveFrame that of the largest live message.
 	MaxFrame     int64
 	MaxLiveFrame int64
 	// ChallengeTimeout is how long a connection may take to authenticate.
 	ChallengeTimeout time.Duration
 	// NamespaceTTL is how long a namespace lives without any connection.
 	NamespaceTTL time.Duration
-	// PairingTTL is the pairing window that PairingStart with ttl 0 opens;
-	// longer ones than PairingTTLMax are cut to it.
+	// PairingTTL is the length of the pairing window that PairingStart with ttl 0
+	// opens, PairingTTLMax the longest that it can ask for.
 	PairingTTL    time.Duration
 	PairingTTLMax time.Duration
 }
@@ -56,7 +56,7 @@ type Limits struct {
 // Options are what the dialect is made of.
 type Options struct {
 	Limits Limits
-	// PushText is what a phone shows for a push; never content.
+	// PushText is what a phone shows for a push. It never has content.
 	PushText push.Text
 }
 
@@ -100,8 +100,8 @@ func namespaceOf(group string) ([]byte, error) {
 	return hex.DecodeString(group[prefix:])
 }
 
-// jobTimeout ends a connection that has not authenticated in time, jobLinger one
-// that stays open after pairing.
+// jobTimeout closes a connection that has not authenticated in time, jobLinger one that
+// stays open after pairing.
 const (
 	jobTimeout = "timeout"
 	jobLinger  = "linger"
@@ -112,14 +112,14 @@ const (
 const pairingLinger = 30 * time.Second
 
 // Connect sends the challenge: the relay speaks first (section 4). A Connect that comes
-// again sends the same one, since the first may have been signed already.
+// again sends the same challenge, because the client may have signed it already.
 func (d *Dialect) Connect(ctx context.Context, c *relay.Conn, _ gateway.ConnectEvent) (gateway.ConnectResult, error) {
 	if !c.Again() {
 		c.Private = make([]byte, nonceSize)
 		if err := d.core.Random(c.Private); err != nil {
 			return gateway.ConnectResult{}, err
 		}
-	} else if c.Private == nil { // authenticated: it was told long ago
+	} else if c.Private == nil { // authenticated already
 		return gateway.ConnectResult{ReadLimit: d.readLimit(c)}, nil
 	}
 	challenge, err := encode(&skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_Challenge{
@@ -138,10 +138,10 @@ func (d *Dialect) Connect(ctx context.Context, c *relay.Conn, _ gateway.ConnectE
 	}, nil
 }
 
-// Disconnected has nothing left to do.
+// Disconnected does nothing: the core has done everything.
 func (d *Dialect) Disconnected(context.Context, *relay.Conn) error { return nil }
 
-// Job ends connections that have stayed too long in a state of passage.
+// Job closes connections that have taken too long, see jobTimeout and jobLinger.
 func (d *Dialect) Job(ctx context.Context, j queue.Job) error {
 	c, err := d.core.LoadConn(ctx, gateway.Conn(j.Body))
 	if err != nil || c == nil {
