@@ -5,25 +5,25 @@
 //
 // # One item decides
 //
-// A boat and its viewers are a group of the core without members: nothing waits
-// for anybody here, so there is no mailbox, and what there is fits into one item,
-// the roster. It holds the boat's connection, each viewer's tag and connection, and
-// what each of them has been told last. Whoever changes the roster does so with a
-// conditional write, and then brings everybody up to date (see settle.go): the
-// others learn from the roster alone, whatever crashed or came twice before.
+// A boat and its viewers are a group of the core without members. Frames are never
+// stored, so there is no mailbox, and all state fits into one item, the roster: the
+// boat's connection, each viewer's tag and connection, and what each of them was told
+// last. A handler changes the roster with a conditional write, and then brings all
+// peers up to date (see settle.go). The roster alone says what to tell them, whatever
+// crashed or came twice before.
 //
 // # What holds
 //
-//   - A tag belongs to one connection and is never given to another while anybody
+//   - A tag belongs to one connection. No other connection gets it as long as a boat
 //     may remember it. So a frame may be late, but it cannot reach the wrong viewer.
-//   - The boat hears of viewers in the order in which they came and went, and of
-//     each at least once; count is always right. It hears from none before it was told
-//     of it; what was under way when it was told to forget one may still come.
-//   - A viewer hears welcome first, then whether the boat is there, then of every
-//     change of that.
+//   - The boat is told of viewers in the order in which they attach and detach, of each
+//     at least once, and always with the right count. It gets no frame of a viewer before
+//     it was told of the viewer; frames under way may still come after it was told to
+//     forget the viewer.
+//   - A viewer gets welcome first, then boat-status, then boat-status at every change.
 //   - The relay reads the type and the tag of a payload frame and nothing else.
-//   - Nothing of it outlives the connections that it is about, but for tags that a
-//     boat which comes again has to forget; see forgotten.go.
+//   - The roster is deleted with the last connection, except for tags that a boat has to
+//     forget when it connects again; see forgotten.go.
 package aelos
 
 import (
@@ -63,11 +63,11 @@ type Limits struct {
 	MaxViewers int64
 	// HelloTimeout is how long a connection may take to say hello.
 	HelloTimeout time.Duration
-	// Leeway is how long a token counts after it has expired, and before it is valid,
-	// should the clock of its minter be off.
+	// Leeway is how long a token is accepted after it has expired, and before it is
+	// valid, for minters whose clock is off.
 	Leeway time.Duration
-	// BoatFrames is the number of frames of one boat a minute, ViewerFrames that of
-	// one viewer, commands apart, and Commands that of its commands; 0: no limit.
+	// BoatFrames is the number of frames of one boat per minute, ViewerFrames that of
+	// one viewer without its commands, Commands that of its commands; 0: no limit.
 	BoatFrames   int64
 	ViewerFrames int64
 	Commands     int64
@@ -76,12 +76,12 @@ type Limits struct {
 	CommandBytes int64
 	// MaxHandshake is the largest hs1 or hs2 in bytes; 0: MaxFrame.
 	MaxHandshake int64
-	// Handshakes is the number of hs1 that reach a boat in a minute, from all viewers
-	// together; one user has a quarter of it. The hs2 of the boat do not count as its
-	// frames. 0: no limit.
+	// Handshakes is the number of hs1 that reach a boat per minute, from all viewers
+	// together; one user may send a quarter of them. The hs2 of the boat do not count as
+	// its frames. 0: no limit.
 	Handshakes int64
-	// MaxViewersPerSub is how many of the viewers of a boat may be of one user, which
-	// is who the claim sub names; 0: no limit.
+	// MaxViewersPerSub is how many viewers of a boat may have the same claim sub, and
+	// so be one user; 0: no limit.
 	MaxViewersPerSub int64
 	// MaxTokenLife is how far ahead a token may expire; 0: no limit.
 	MaxTokenLife time.Duration
@@ -90,8 +90,8 @@ type Limits struct {
 // Options are what the dialect is made of. Secrets is required.
 type Options struct {
 	Limits Limits
-	// Secrets are those that tokens may be signed with: the one of the minter, and
-	// during a rotation one more; see CheckSecrets.
+	// Secrets returns the secrets that tokens may be signed with: that of the minter,
+	// and during a rotation one more; see CheckSecrets.
 	Secrets func(ctx context.Context) ([]string, error)
 	// Path is an endpoint besides the constant Path; "" for none.
 	Path string
@@ -108,7 +108,7 @@ type Dialect struct {
 	path       string
 	controller Controller
 	rates      *rates
-	known      rosters
+	cache      rosterCache
 }
 
 var (
@@ -143,9 +143,9 @@ func CheckPath(path string) error {
 	case !strings.HasPrefix(path, "/") || path == "/":
 		return fmt.Errorf("%q is no path such as /relay", path)
 	case strings.ContainsAny(path, "?#% "):
-		return fmt.Errorf("%q has more than a path", path)
+		return fmt.Errorf("%q is more than a path: leave out query, fragment and escapes", path)
 	case strings.HasPrefix(path, "/v1/") || path == "/healthz" || path == "/readyz":
-		return fmt.Errorf("%q is or may be taken by something else", path)
+		return fmt.Errorf("%q belongs to the relay or is reserved for it: choose another path", path)
 	}
 	return nil
 }
@@ -159,19 +159,19 @@ func (d *Dialect) Presence(string, bool) (relay.Frame, bool) { return relay.Fram
 // Undelivered is not used: there are no members.
 func (d *Dialect) Undelivered(string) (relay.Frame, bool) { return relay.Frame{}, false }
 
-// Wake is not used: nothing waits.
+// Wake is not used: no frame is stored.
 func (d *Dialect) Wake(*relay.Member, relay.Frame) (push.Notification, bool) {
 	return push.Notification{}, false
 }
 
-// Jobs of this dialect. Their body is a connection, for the last one a group.
+// Jobs of this dialect. The body is a connection, that of jobSettle a group.
 const (
-	jobHello  = "hello"  // ends a connection that has not said hello in time
-	jobExpiry = "expiry" // ends a connection whose token has expired
-	jobSettle = "settle" // brings everybody up to date, should a handler have died
+	jobHello  = "hello"  // closes a connection that has not sent hello in time
+	jobExpiry = "expiry" // closes a connection whose token has expired
+	jobSettle = "settle" // brings all peers up to date, in case a handler has died
 )
 
-// Connect lets everybody in: the token comes with hello.
+// Connect accepts every connection: the token comes with hello.
 func (d *Dialect) Connect(ctx context.Context, c *relay.Conn, _ gateway.ConnectEvent) (gateway.ConnectResult, error) {
 	at := c.At.Add(d.lim().HelloTimeout)
 	if err := d.core.Later(ctx, d, jobHello, []byte(c.ID), at); err != nil {
@@ -205,8 +205,8 @@ func (d *Dialect) Job(ctx context.Context, j queue.Job) error {
 		if !admitted {
 			return nil
 		}
-		if d.core.Now().Before(d.endOf(p.expires)) {
-			return d.endLater(ctx, c.ID, p)
+		if d.core.Now().Before(d.closeTime(p.expires)) {
+			return d.closeAtExpiry(ctx, c.ID, p)
 		}
 		return d.fail(ctx, c, codeAuth, refusedText)
 	default:
@@ -214,20 +214,21 @@ func (d *Dialect) Job(ctx context.Context, j queue.Job) error {
 	}
 }
 
-// endOf is when a connection ends whose token expires at a time: a token that
-// would no longer let anybody in keeps nobody in either (section 8).
-func (d *Dialect) endOf(expires time.Time) time.Time { return expires.Add(d.lim().Leeway) }
+// closeTime is when a connection is closed whose token expires at expires. The leeway
+// counts as at admission (section 8).
+func (d *Dialect) closeTime(expires time.Time) time.Time { return expires.Add(d.lim().Leeway) }
 
-// endLater has a job end a connection. A token for ever is looked at once a day.
-func (d *Dialect) endLater(ctx context.Context, c gateway.Conn, p private) error {
-	at := d.endOf(p.expires)
+// closeAtExpiry sends a job that closes a connection when its token has expired. The job
+// looks at least once a day, however late the token expires.
+func (d *Dialect) closeAtExpiry(ctx context.Context, c gateway.Conn, p private) error {
+	at := d.closeTime(p.expires)
 	if tomorrow := d.core.Now().Add(24 * time.Hour); tomorrow.Before(at) {
 		at = tomorrow
 	}
 	return d.core.Later(ctx, d, jobExpiry, []byte(c), at)
 }
 
-// Disconnected takes whoever has left out of the roster and tells the others.
+// Disconnected lets the peer leave.
 func (d *Dialect) Disconnected(ctx context.Context, c *relay.Conn) error {
 	d.rates.forget(c.ID)
 	p, admitted := privateOf(c)
@@ -237,10 +238,10 @@ func (d *Dialect) Disconnected(ctx context.Context, c *relay.Conn) error {
 	if p.counted {
 		d.core.Observer().Left(name, p.role)
 	}
-	return d.lost(ctx, p.group, c.ID)
+	return d.leave(ctx, p.group, c.ID)
 }
 
-// ignoreGone leaves out that a peer has left: its Disconnect tells.
+// ignoreGone drops the error of a connection that is gone: its Disconnect follows.
 func ignoreGone(err error) error {
 	if errors.Is(err, gateway.ErrGone) {
 		return nil

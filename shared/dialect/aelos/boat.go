@@ -63,7 +63,7 @@ func (d *Dialect) boatControl(ctx context.Context, c *relay.Conn, r *roster, dat
 		case d.largeHandshake(data):
 			return m.t, d.tooLargeHandshake(ctx, c)
 		case !d.within(rateHs2, string(c.ID), hs2PerHs1*d.lim().Handshakes):
-			// Viewers make it answer: it must not be closed for that.
+			// The boat answers viewers: too many of those must not get it closed.
 			d.drop(dropRate)
 			return m.t, nil
 		}
@@ -80,7 +80,7 @@ func (d *Dialect) boatControl(ctx context.Context, c *relay.Conn, r *roster, dat
 	return d.wrongLeg(ctx, c)
 }
 
-// hs2 routes the answer of a handshake to the viewer that its tag names.
+// hs2 routes the answer of a handshake to the viewer with its tag.
 func (d *Dialect) hs2(ctx context.Context, r *roster, m control) error {
 	t, ok := parseTag(m.vs)
 	if !ok {
@@ -99,8 +99,8 @@ func (d *Dialect) hs2(ctx context.Context, r *roster, m control) error {
 	return err
 }
 
-// forward sends a frame of the boat to a viewer, without the tag. A snapshot that
-// cannot be sent now is dropped: there will be another one in a second.
+// forward posts a frame of the boat to a viewer, without the tag. A snapshot that
+// cannot be posted now is dropped: the next one follows within a second.
 func (d *Dialect) forward(ctx context.Context, r *roster, v *viewer, data []byte, snapshot bool) error {
 	var outcome gateway.Outcome
 	err := withoutTag(data, func(b []byte) (err error) {
@@ -126,8 +126,8 @@ func (d *Dialect) forward(ctx context.Context, r *roster, v *viewer, data []byte
 	return nil
 }
 
-// viewerLost is called when a post has found out that a viewer is gone.
+// viewerLost lets a viewer leave whose connection a post has found gone.
 func (d *Dialect) viewerLost(ctx context.Context, r *roster, v *viewer) error {
 	d.drop(dropLost)
-	return d.lost(ctx, r.group, v.Conn)
+	return d.leave(ctx, r.group, v.Conn)
 }

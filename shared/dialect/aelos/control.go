@@ -12,16 +12,16 @@ import (
 
 // Types of control frames (section 3).
 const (
-	typeHello      = "hello"
-	typeWelcome    = "welcome"
-	typeError      = "error"
-	typeViewers    = "viewers"
-	typeBoatStatus = "boat-status"
-	typeHs1        = "hs1"
-	typeHs2        = "hs2"
-	typeRelay      = "result"
-	typePing       = "ping"
-	typePong       = "pong"
+	typeHello       = "hello"
+	typeWelcome     = "welcome"
+	typeError       = "error"
+	typeViewers     = "viewers"
+	typeBoatStatus  = "boat-status"
+	typeHs1         = "hs1"
+	typeHs2         = "hs2"
+	typeRelayResult = "result"
+	typePing        = "ping"
+	typePong        = "pong"
 )
 
 // control is a control frame from a peer. Only the fields of its type are set.
@@ -31,19 +31,19 @@ type control struct {
 	role  string
 	token string
 	vs    string
-	// e and s are as they were written, a string in JSON: they are not ours to read, and
-	// another way to write them might be a longer one.
+	// e and s are JSON strings as they came: the relay does not read them, and another
+	// encoding might be longer.
 	e string
 	s string
 }
 
 var errControl = errors.New("control frame is malformed")
 
-// parseControl reads a control frame that a peer may send to a relay. Of the others
-// it reads only the type: they are on the wrong leg. Names of fields are exact;
-// unknown ones are ignored, so that a later version may add some.
+// parseControl reads a control frame that a peer may send to a relay. Of a frame that
+// only the relay may send it reads the type alone. Field names match exactly; unknown
+// fields are ignored, so that a later version may add some.
 func parseControl(data []byte) (control, error) {
-	// A recipient would have to fail for what is no Unicode.
+	// What is not UTF-8 would make a recipient fail.
 	var fields map[string]json.RawMessage
 	if !utf8.Valid(data) || json.Unmarshal(data, &fields) != nil || fields == nil {
 		return control{}, errControl
@@ -78,11 +78,11 @@ func parseControl(data []byte) (control, error) {
 			c.proto = int(n)
 		}
 	case typeHs1:
-		// vs is ours to say, so it is no matter what text stands there.
+		// The relay sets vs itself, so any string will do here.
 		c.vs, c.e = str("vs"), written("e")
 	case typeHs2:
 		c.vs, c.e, c.s = str("vs"), written("e"), written("s")
-	case typeWelcome, typeError, typeViewers, typeBoatStatus, typeRelay, typePing, typePong:
+	case typeWelcome, typeError, typeViewers, typeBoatStatus, typeRelayResult, typePing, typePong:
 	default:
 		return control{}, errControl
 	}
@@ -141,7 +141,8 @@ type pongFrame struct {
 	T string `json:"t"`
 }
 
-// encode makes a text frame. What peers say to one another stays as it is.
+// encode makes a text frame. It leaves the fields that it passes between peers as they
+// are, without escapes for HTML.
 func encode(v any) (relay.Frame, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -7,7 +7,7 @@ import (
 )
 
 // Controller is the claim by which a token says that a viewer may send commands.
-// The specification knows the role and leaves open how it is spelled.
+// The specification has the role of a controller and leaves the claim open.
 type Controller struct {
 	claim string
 	// value is a string, or a bool or a number as JSON.
@@ -17,13 +17,13 @@ type Controller struct {
 // DefaultController is `ctl: true`.
 var DefaultController = Controller{claim: "ctl", value: true}
 
-// ParseController reads "claim=value". A value that is true, false or a number in
-// JSON is one, any other is a string. A token has the role if its claim is that
-// value, or a list in which it stands.
+// ParseController reads "claim=value". A value that is true, false or a number in JSON
+// is a bool or a number; any other is a string. A viewer may send commands if the claim
+// of its token is that value, or a list that contains it.
 func ParseController(s string) (Controller, error) {
 	claim, value, ok := strings.Cut(s, "=")
 	if !ok || claim == "" || value == "" {
-		return Controller{}, fmt.Errorf("%q is no claim and its value, such as ctl=true", s)
+		return Controller{}, fmt.Errorf("%q is not a claim and a value, such as ctl=true", s)
 	}
 	switch claim {
 	case "sub", "org", "boat", "role", "exp", "nbf", "iat":

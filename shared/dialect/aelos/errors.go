@@ -23,10 +23,11 @@ const (
 	statusUnavailable = 503
 )
 
-// refusedText is all that a peer hears about a token.
+// refusedText is all that a peer is told about a refused token.
 const refusedText = "the token is not valid"
 
-// closeCodes are how a connection ends after an error. boat-offline ends none.
+// closeCodes are the codes that a connection is closed with after an error.
+// boat-offline closes none.
 var closeCodes = map[string]gateway.CloseCode{
 	codeAuth:  gateway.ClosePolicy,
 	codeProto: gateway.ClosePolicy,
@@ -45,8 +46,8 @@ func (d *Dialect) post(ctx context.Context, c gateway.Conn, v any) error {
 	return nil
 }
 
-// reply sends a control frame to the peer of this connection. That it has left is no
-// error.
+// reply sends a control frame to the peer of this connection. A connection that is gone
+// is no error.
 func (d *Dialect) reply(ctx context.Context, c *relay.Conn, v any) error {
 	return ignoreGone(d.post(ctx, c.ID, v))
 }
@@ -59,9 +60,9 @@ func (d *Dialect) fail(ctx context.Context, c *relay.Conn, code, msg string) err
 func (d *Dialect) failWith(ctx context.Context, c *relay.Conn, code, msg string, cc gateway.CloseCode) error {
 	err := d.reply(ctx, c, errorFrame{T: typeError, Code: code, Msg: msg})
 	err = errors.Join(err, d.close(ctx, c.ID, cc, code))
-	// The peer may take its time to end what we have closed: for the others it is gone.
+	// The peer may be slow to close its end; it leaves now, for all others.
 	if p, admitted := privateOf(c); admitted {
-		err = errors.Join(err, d.lost(ctx, p.group, c.ID))
+		err = errors.Join(err, d.leave(ctx, p.group, c.ID))
 	}
 	return err
 }

@@ -8,26 +8,24 @@ import (
 	"time"
 )
 
-// A boat keeps what it knows over its connections, and a word that was posted into a
-// connection which is lost may never have arrived. So a tag that the boat was told of
-// is kept beyond the word that it is no more, for each new connection to hear it
-// again: bounded in number and in time. A boat that was away for longer believes the
-// count.
+// A boat keeps its tags over several connections, and a frame that was posted to a
+// lost connection may never have arrived. So the roster keeps a tag after the boat was
+// told to forget it, and each new connection of the boat is told so again: bounded in
+// number and in time. A boat that was away for longer goes by the count.
 
 const (
-	// maxForgotten is how many tags are kept, the latest.
-	maxForgotten = 128
-	// forgetAfter is how long.
-	forgetAfter = 24 * time.Hour
+	maxForgotten = 128            // the latest tags are kept
+	forgetAfter  = 24 * time.Hour // after that a tag is no longer kept
 )
 
-// forgotten is a tag that the boat was told to forget, or would have been.
+// forgotten is a tag that the boat was told to forget, or would have been had it been
+// connected.
 type forgotten struct {
 	Tag tag
 	At  int64 // in seconds
 }
 
-// keptTags are those, the oldest first. They are stored as bytes: there may be many.
+// keptTags are forgotten tags, the oldest first. They are stored as bytes to save space.
 type keptTags []forgotten
 
 const keptSize = tagSize + 8
@@ -48,7 +46,7 @@ func (k *keptTags) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	if len(b)%keptSize != 0 {
-		return errors.New("tags that are kept are cut off")
+		return errors.New("the kept tags are cut off")
 	}
 	*k = nil
 	for one := range slices.Chunk(b, keptSize) {
@@ -61,7 +59,7 @@ func (k keptTags) has(t tag) bool {
 	return slices.ContainsFunc(k, func(f forgotten) bool { return f.Tag == t })
 }
 
-// keep has each new connection of the boat told to forget these tags.
+// keep has each new connection of the boat be told to forget these tags.
 func (r *roster) keep(tags []tag, now time.Time) {
 	for _, t := range tags {
 		if !r.Forgotten.has(t) {
@@ -70,15 +68,16 @@ func (r *roster) keep(tags []tag, now time.Time) {
 	}
 }
 
-// tidy is done before a roster is written: when everybody has left, what the boat was
-// told is kept, and what is kept has its bounds.
-func (r *roster) tidy(now time.Time) {
+// trim prepares a roster for writing. When all peers have left, the tags that the boat
+// was told of become forgotten ones. Both lists are cut to their bounds.
+func (r *roster) trim(now time.Time) {
 	if r.empty() {
-		r.distrust()
+		r.endLease()
 		r.keep(r.Told, now)
 		r.Told = nil
 	}
-	// A boat that cannot be told anything may be owed much.
+	// The boat may be unreachable for long: bound the tags that it is still to be told
+	// to forget.
 	owed := 0
 	for _, t := range r.Told {
 		if r.byTag(t) == nil {
@@ -100,7 +99,7 @@ func (r *roster) tidy(now time.Time) {
 	}
 }
 
-// keptUntil is when nothing has to be kept any more.
+// keptUntil is when the last forgotten tag need not be kept any longer.
 func (r *roster) keptUntil() time.Time {
 	var last int64
 	for _, f := range r.Forgotten {

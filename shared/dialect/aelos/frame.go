@@ -13,7 +13,7 @@ func (d *Dialect) Frame(ctx context.Context, c *relay.Conn, e gateway.FrameEvent
 	start := time.Now()
 	kind, err := d.frame(ctx, c, e)
 	d.core.Observer().Frame(name, kind, time.Since(start))
-	// The limit with every frame: it may have been changed.
+	// Every result has the limit, because the settings may have changed.
 	return gateway.FrameResult{ReadLimit: d.lim().MaxFrame}, err
 }
 
@@ -26,7 +26,7 @@ func (d *Dialect) frame(ctx context.Context, c *relay.Conn, e gateway.FrameEvent
 		d.drop(dropTooLarge)
 		return kindOversize, d.failWith(ctx, c, codeLimit, "the frame is larger than allowed", gateway.CloseTooLarge)
 	}
-	if !d.core.Now().Before(d.endOf(p.expires)) {
+	if !d.core.Now().Before(d.closeTime(p.expires)) {
 		return kindUnexpected, d.fail(ctx, c, codeAuth, refusedText)
 	}
 	r, err := d.look(ctx, p.group)
@@ -49,13 +49,14 @@ func (d *Dialect) unreadable(ctx context.Context, c *relay.Conn) (string, error)
 	return kindUndecodable, d.fail(ctx, c, codeProto, "the frame cannot be read")
 }
 
-// tooMany answers a peer that is over its rate with what must not be dropped.
+// tooMany closes the connection of a peer that is over its rate with frames that must not
+// be dropped silently.
 func (d *Dialect) tooMany(ctx context.Context, c *relay.Conn) error {
 	return d.fail(ctx, c, codeLimit, "too many frames on this connection")
 }
 
-// largeHandshake says that a handshake is larger than allowed: a real one has some
-// hundred bytes, and who gets them must not be made to read more.
+// largeHandshake reports whether a handshake is larger than allowed. A real one has a few
+// hundred bytes; a sender must not make the recipient read much more.
 func (d *Dialect) largeHandshake(data []byte) bool {
 	most := d.lim().MaxHandshake
 	return most > 0 && int64(len(data)) > most
@@ -66,7 +67,6 @@ func (d *Dialect) tooLargeHandshake(ctx context.Context, c *relay.Conn) error {
 	return d.failWith(ctx, c, codeLimit, "the handshake is larger than allowed", gateway.CloseTooLarge)
 }
 
-// pong answers a ping.
 func (d *Dialect) pong(ctx context.Context, c *relay.Conn) error {
 	return d.reply(ctx, c, pongFrame{T: typePong})
 }

@@ -251,7 +251,7 @@ func TestPostThatFailsIsTriedAgain(t *testing.T) {
 		a.mu.Lock()
 		a.broken = nil
 		a.mu.Unlock()
-		time.Sleep(notNow + time.Second)
+		time.Sleep(retryAfter + time.Second)
 		a.want(online)
 		if v := believe(t, boat.got(), true); v.count != 2 {
 			t.Errorf("the boat believes in %+v", v)
@@ -346,7 +346,7 @@ func TestTakenForLost(t *testing.T) {
 	story(t, func(w *world) {
 		boat, v := w.boat(2), w.viewer(2)
 		for _, l := range []*line{boat, v} {
-			if err := w.nodes[0].d.lost(context.Background(), groupOf("org", "boat"), l.id); err != nil {
+			if err := w.nodes[0].d.leave(context.Background(), groupOf("org", "boat"), l.id); err != nil {
 				t.Fatal(err)
 			}
 			l.got()

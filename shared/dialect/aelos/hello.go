@@ -11,8 +11,8 @@ import (
 	"blindpost/shared/table"
 )
 
-// hello admits a peer by its first frame. If a front delivers that again, it ends as
-// the first time would have.
+// hello admits a peer by its first frame. A frame that is delivered again has the same
+// outcome as the first time.
 func (d *Dialect) hello(ctx context.Context, c *relay.Conn, e gateway.FrameEvent) error {
 	if e.Oversize || int64(len(e.Data)) > d.lim().MaxFrame {
 		d.core.Observer().Authenticated(name, "", codeLimit)
@@ -47,23 +47,21 @@ func (d *Dialect) hello(ctx context.Context, c *relay.Conn, e gateway.FrameEvent
 		role: m.role, proto: m.proto, group: a.group, sub: a.sub, ctl: a.ctl, expires: a.expires,
 		hello: e.ID, counted: before.counted,
 	}
-	// The record comes first: should we die after the next step, the disconnect finds
-	// whom to take out.
+	// The record comes first: if the handler dies after the next step, Disconnected finds
+	// the roster that the connection is in.
 	if err := d.savePrivate(ctx, c, p); err != nil {
 		return err
 	}
-	if err := d.endLater(ctx, c.ID, p); err != nil {
+	if err := d.closeAtExpiry(ctx, c.ID, p); err != nil {
 		return err
 	}
-	if err := d.settleLater(ctx, p.group, d.core.Now().Add(lookAgain)); err != nil {
+	if err := d.settleLater(ctx, p.group, d.core.Now().Add(settleAfter)); err != nil {
 		return err
 	}
 	if p.role == roleBoat {
-		err = d.attachBoat(ctx, c, p, again)
-	} else {
-		err = d.attachViewer(ctx, c, p)
+		return d.attachBoat(ctx, c, p, again)
 	}
-	return err
+	return d.attachViewer(ctx, c, p)
 }
 
 func (d *Dialect) savePrivate(ctx context.Context, c *relay.Conn, p private) error {
@@ -71,8 +69,8 @@ func (d *Dialect) savePrivate(ctx context.Context, c *relay.Conn, p private) err
 	return d.core.SaveConn(ctx, c)
 }
 
-// attached counts a peer that is in the roster, once all it has to hear is posted.
-func (d *Dialect) attached(ctx context.Context, c *relay.Conn, p private) error {
+// finishAttach brings a peer that is in the roster up to date, and counts it.
+func (d *Dialect) finishAttach(ctx context.Context, c *relay.Conn, p private) error {
 	if err := d.settleFor(ctx, p.group, c.ID); err != nil {
 		return err
 	}
@@ -81,7 +79,7 @@ func (d *Dialect) attached(ctx context.Context, c *relay.Conn, p private) error 
 		return err
 	}
 	if v := r.byConn(c.ID); v != nil && (v.Said == saidNothing || d.core.Now().UnixMilli() < v.NotBefore) {
-		// It is left alone because a try before this one has failed.
+		// An earlier post to it has failed, and the time of the retry has not come.
 		return fmt.Errorf("failed to bring a viewer up to date: %w", table.ErrBusy)
 	}
 	if p.counted {
@@ -93,13 +91,13 @@ func (d *Dialect) attached(ctx context.Context, c *relay.Conn, p private) error 
 	return d.savePrivate(ctx, c, p)
 }
 
-// attachBoat makes this the connection of its boat. The viewers do not hear of it if
-// the boat had another one.
+// attachBoat makes c the connection of its boat. If the boat had another connection, the
+// viewers are told nothing.
 func (d *Dialect) attachBoat(ctx context.Context, c *relay.Conn, p private, again bool) error {
 	replaced := false
 	_, _, err := d.change(ctx, p.group, func(r *roster) bool {
 		before := r.Boat
-		// A hello that comes again may be one that was answered long ago.
+		// A hello that is delivered again may come after a newer connection.
 		replaced = slices.Contains(r.Replaced, c.ID) ||
 			again && before != nil && before.Conn != c.ID && before.At > c.At.UnixMilli()
 		if replaced || before != nil && before.Conn == c.ID {
@@ -117,7 +115,7 @@ func (d *Dialect) attachBoat(ctx context.Context, c *relay.Conn, p private, agai
 	if replaced {
 		return d.close(ctx, c.ID, gateway.CloseReplaced, replacedText)
 	}
-	return d.attached(ctx, c, p)
+	return d.finishAttach(ctx, c, p)
 }
 
 const replacedText = "replaced by a newer connection"
@@ -126,7 +124,7 @@ const replacedText = "replaced by a newer connection"
 func (d *Dialect) attachViewer(ctx context.Context, c *relay.Conn, p private) error {
 	full, err := d.addViewer(ctx, c, p)
 	if err == nil && full {
-		// Some of them may be gone without having said so.
+		// Some of the viewers may be lost without a report of their end.
 		if err = d.prune(ctx, p.group); err == nil {
 			full, err = d.addViewer(ctx, c, p)
 		}
@@ -137,7 +135,7 @@ func (d *Dialect) attachViewer(ctx context.Context, c *relay.Conn, p private) er
 	if full {
 		return d.refuse(ctx, c, p.role, codeLimit, "the boat has as many viewers as it may")
 	}
-	return d.attached(ctx, c, p)
+	return d.finishAttach(ctx, c, p)
 }
 
 func (d *Dialect) addViewer(ctx context.Context, c *relay.Conn, p private) (full bool, err error) {
@@ -147,7 +145,7 @@ func (d *Dialect) addViewer(ctx context.Context, c *relay.Conn, p private) (full
 			return false
 		}
 		full = int64(len(r.Viewers)) >= d.lim().MaxViewers
-		if most := d.lim().MaxViewersPerSub; most > 0 && r.heldBy(p.sub) >= most {
+		if most := d.lim().MaxViewersPerSub; most > 0 && r.viewersOf(p.sub) >= most {
 			full = true
 		}
 		if full {
@@ -163,7 +161,7 @@ func (d *Dialect) addViewer(ctx context.Context, c *relay.Conn, p private) (full
 	return full, errors.Join(err, failed)
 }
 
-// newTag makes a tag that nobody remembers.
+// newTag makes a tag that the roster does not hold.
 func (d *Dialect) newTag(r *roster) (tag, error) {
 	for {
 		var t tag

@@ -138,7 +138,7 @@ func TestWelcomeIsNotForgotten(t *testing.T) {
 	n.failedFor("boat", errors.New("throttled"))
 	n.failedFor("viewer", errors.New("throttled"))
 	r := &roster{Boat: &boat{Conn: "boat"}, Viewers: []viewer{{Tag: tag{1}, Conn: "viewer"}, {Tag: tag{2}, Conn: "other"}}}
-	if !n.unsure(r) || !r.Boat.Welcome || r.Viewers[0].Said != saidUnsure || r.Viewers[1].Said != saidNothing {
+	if !n.markUncertain(r) || !r.Boat.Welcome || r.Viewers[0].Said != saidUncertain || r.Viewers[1].Said != saidNothing {
 		t.Errorf("roster is %+v, boat %+v", r, r.Boat)
 	}
 }

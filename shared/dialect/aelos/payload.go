@@ -18,12 +18,12 @@ const (
 	tagSize     = 4
 	counterSize = 8
 	// A frame on the boat's leg begins with type, tag and counter, on the viewer's
-	// with type and counter. What follows is ciphertext and not looked at.
+	// with type and counter. The rest is ciphertext, which the relay does not read.
 	minTagged   = 1 + tagSize + counterSize
 	minUntagged = 1 + counterSize
 )
 
-// tag names an attachment of a viewer.
+// tag names one connection of a viewer to the boat.
 type tag [tagSize]byte
 
 func (t tag) String() string { return hex.EncodeToString(t[:]) }
@@ -65,7 +65,8 @@ const (
 	kindOversize    = "oversize"
 )
 
-// kindOf names the type of a payload frame, if it is long enough for its leg.
+// kindOf names the type of a payload frame. One that is too short for its leg is
+// undecodable.
 func kindOf(b []byte, tagged bool) string {
 	least := minUntagged
 	if tagged {
@@ -99,17 +100,17 @@ func withoutTag(b []byte, f func([]byte) error) error {
 	return f(b[tagSize:])
 }
 
-// spliced are the buffers of withTag. They are few: commands are rare.
-var spliced = sync.Pool{New: func() any { return new([]byte) }}
+// tagBuffers are the buffers of withTag. There are few, because commands are rare.
+var tagBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // withTag calls f with the frame as it is on the boat's leg.
 func withTag(t tag, b []byte, f func([]byte) error) error {
-	buf, _ := spliced.Get().(*[]byte)
+	buf, _ := tagBuffers.Get().(*[]byte)
 	out := append((*buf)[:0], b[0])
 	out = append(out, t[:]...)
 	out = append(out, b[1:]...)
 	err := f(out)
 	*buf = out
-	spliced.Put(buf)
+	tagBuffers.Put(buf)
 	return err
 }

@@ -101,7 +101,7 @@ func FuzzControl(f *testing.F) {
 			return
 		}
 		switch c.t {
-		case typeHello, typeHs1, typeHs2, typeWelcome, typeError, typeViewers, typeBoatStatus, typeRelay, typePing, typePong:
+		case typeHello, typeHs1, typeHs2, typeWelcome, typeError, typeViewers, typeBoatStatus, typeRelayResult, typePing, typePong:
 		default:
 			t.Errorf("type %q was taken", c.t)
 		}

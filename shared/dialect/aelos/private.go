@@ -16,15 +16,15 @@ type private struct {
 	sub     string
 	ctl     bool
 	expires time.Time
-	// hello is the frame that it was admitted by, should it come again.
+	// hello is the id of the frame that admitted it, which may be delivered again.
 	hello string
 	// counted says that the connection is counted as joined.
 	counted bool
 }
 
-// The stored form is read with every frame, so it is none that has to be parsed: a
-// byte of flags, the version of the protocol, when the token expires, the group, whose
-// connection it is, the frame.
+// The stored form is decoded with every frame, so it has fixed offsets instead of JSON: a
+// byte of flags, the version of the protocol, when the token expires, the group, the
+// user (see subOf), the id of the hello.
 const (
 	flagViewer = 1 << iota
 	flagCtl
@@ -40,7 +40,7 @@ const (
 	helloAt   = subAt + subLen
 )
 
-// privateOf reads it; false if the peer is not admitted yet.
+// privateOf decodes the record of a connection; false if the peer is not admitted yet.
 func privateOf(c *relay.Conn) (private, bool) {
 	b := c.Private
 	if len(b) < helloAt {

@@ -7,17 +7,17 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// rates counts what comes in windows of a minute, in the memory of the process: a write
-// to the table for every snapshot would cost more than the snapshot. With several
-// processes a peer may get several times its limit.
+// rates counts frames and bytes in windows of a minute, in the memory of the process: a
+// write to the table for every snapshot would cost more than the snapshot. With several
+// processes a peer may use its limit once in each.
 type rates struct {
 	mu    sync.Mutex
 	of    map[rate]*rateCount
 	swept time.Time
 }
 
-// rate names what is counted: what comes over a connection, from one user to one boat,
-// or from all viewers to one boat.
+// rate names a counter: a kind, and the connection, the group and user, or the group that
+// it is of.
 type rate struct {
 	what rateKind
 	of   string
@@ -27,8 +27,8 @@ type rateKind byte
 
 const (
 	rateFrames   rateKind = iota // frames of a connection
-	rateHs2                      // handshakes that a boat answers, by connection
-	rateCommands                 // commands of a connection, those refused too
+	rateHs2                      // hs2 of a boat, by connection
+	rateCommands                 // commands of a connection, refused ones included
 	rateBytes                    // bytes of commands, by user and boat
 	rateHs1OfSub                 // handshakes of a user with a boat
 	rateHs1                      // handshakes of all with a boat
@@ -43,8 +43,8 @@ const rateWindow = time.Minute
 
 func newRates() *rates { return &rates{of: make(map[rate]*rateCount)} }
 
-// take counts n if that is within the limit, and reports whether it is; a limit of 0 is
-// none.
+// take counts n if that is within the limit, and reports whether it is. The limit 0 lets
+// everything pass.
 func (r *rates) take(what rate, n int64, now time.Time, limit int64) bool {
 	if limit == 0 {
 		return true
@@ -75,8 +75,8 @@ func (r *rates) forget(c gateway.Conn) {
 	}
 }
 
-// sweep forgets connections that have been silent: another process may have been
-// told of their end.
+// sweep deletes the counters of the past: another process may have handled the end of
+// their connections.
 func (r *rates) sweep(now time.Time) {
 	if since := now.Sub(r.swept); since < rateWindow && since >= 0 {
 		return
@@ -94,15 +94,14 @@ func (d *Dialect) within(what rateKind, of string, limit int64) bool {
 	return d.rates.take(rate{what, of}, 1, d.core.Now(), limit)
 }
 
-// hs2PerHs1 is how many answers there is room for with each handshake that reaches a
-// boat: the minutes of the two do not begin together, and a process may see more of the
-// one than of the other.
+// hs2PerHs1 is how many hs2 a boat may send for each hs1 that may reach it. It is more
+// than one because the windows of the two do not begin together, and because a process
+// may see more of the one than of the other.
 const hs2PerHs1 = 4
 
-// mayShakeHands reports whether one more hs1 of a user may reach the boat of a group. A
-// user alone gets a quarter of what there is, so that a guest leaves something to the
-// others.
-func (d *Dialect) mayShakeHands(p private) bool {
+// takeHandshake counts an hs1 and reports whether it may reach the boat. One user gets a
+// quarter of the limit, so that a guest cannot use up the handshakes of the others.
+func (d *Dialect) takeHandshake(p private) bool {
 	all := d.lim().Handshakes
 	own := all
 	if all > 0 {

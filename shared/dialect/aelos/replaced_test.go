@@ -105,7 +105,7 @@ func TestLateWordToAReplacedBoat(t *testing.T) {
 	}
 	n := &announcements{tried: []tag{late}}
 	n.failedFor("older", errors.New("throttled"))
-	if !n.unsure(r) {
+	if !n.markUncertain(r) {
 		t.Fatal("nothing is to be told again")
 	}
 	if attach, _ := r.deltas(r.welcomed()); !slices.Contains(attach, late) || r.settled(time.Now()) {

@@ -17,20 +17,20 @@ import (
 type roster struct {
 	Boat    *boat    `json:"b,omitempty"`
 	Viewers []viewer `json:"v,omitempty"`
-	// Told are the tags that the boat has been told of and not told to forget, by
-	// whatever connection.
+	// Told are the tags that the boat was told of, over any connection, and not yet told
+	// to forget.
 	Told []tag `json:"t,omitempty"`
 	// Forgotten are the tags that an earlier connection may not have been told to
 	// forget.
 	Forgotten keptTags `json:"f,omitempty"`
-	// Replaced are connections of the boat that are still to be closed, because a newer
-	// one has taken over.
+	// Replaced are connections of the boat that a newer one has replaced and that are
+	// still to be closed.
 	Replaced []gateway.Conn `json:"x,omitempty"`
 	Lease    *lease         `json:"l,omitempty"`
 
-	group   string
-	version string // of the item as it was read; "" if there was none
-	rested  bool   // that item was of nobody
+	group    string
+	version  string // of the item as it was read; "" if there was none
+	wasEmpty bool   // that item had no connections
 }
 
 // boat is the connection of the boat.
@@ -38,46 +38,45 @@ type boat struct {
 	Conn  gateway.Conn `json:"c"`
 	Proto int          `json:"p"`
 	At    int64        `json:"a"` // when it connected, in milliseconds
-	// Welcome and Listed say that it has been posted its welcome and, after it, the
-	// list of viewers.
+	// Welcome and Listed say that the welcome was posted, and after it the list of
+	// viewers.
 	Welcome bool `json:"w,omitempty"`
 	Listed  bool `json:"l,omitempty"`
 }
 
-// viewer is one attachment.
+// viewer is one connection of a viewer.
 type viewer struct {
 	Tag   tag          `json:"t"`
 	Conn  gateway.Conn `json:"c"`
 	Proto int          `json:"p"`
-	Sub   string       `json:"u,omitempty"` // whose it is, see subOf
+	Sub   string       `json:"u,omitempty"` // the user, see subOf
 	Said  said         `json:"s,omitempty"`
-	// NotBefore is when to try again what could not be posted, in milliseconds.
+	// NotBefore is the earliest time of a retry after a failed post, in milliseconds.
 	NotBefore int64 `json:"n,omitempty"`
 }
 
-// said is what a viewer has been told about the boat.
+// said is what a viewer was told last about the boat.
 type said int8
 
 const (
 	saidNothing said = iota // not even welcome
 	saidOffline
 	saidOnline
-	// saidUnsure: it was welcomed, and what came after that is not known, or an old word
-	// may have come after a newer one.
-	saidUnsure
+	// saidUncertain: it has its welcome, but which boat-status it got last is not known.
+	saidUncertain
 )
 
-// doubt notes that nobody knows any more what a viewer was told last. It reports false
-// of one that has yet to be welcomed.
-func (v *viewer) doubt() bool {
+// markUncertain notes that it is not known what a viewer was told last. It does nothing,
+// and reports false, for a viewer without its welcome.
+func (v *viewer) markUncertain() bool {
 	if v.Said == saidNothing {
 		return false
 	}
-	v.Said = saidUnsure
+	v.Said = saidUncertain
 	return true
 }
 
-// status is what viewers ought to be told.
+// status is what viewers are to be told.
 func (r *roster) status() said {
 	if r.Boat != nil {
 		return saidOnline
@@ -85,10 +84,9 @@ func (r *roster) status() said {
 	return saidOffline
 }
 
-// empty says that there is nobody left.
+// empty reports whether no connection is left.
 func (r *roster) empty() bool { return r.Boat == nil && len(r.Viewers) == 0 && len(r.Replaced) == 0 }
 
-// byConn finds a viewer, nil if there is none.
 func (r *roster) byConn(c gateway.Conn) *viewer {
 	for i := range r.Viewers {
 		if r.Viewers[i].Conn == c {
@@ -107,7 +105,8 @@ func (r *roster) byTag(t tag) *viewer {
 	return nil
 }
 
-// remove takes a connection out, whoever it is.
+// remove takes a connection out, of the boat or a viewer, and reports whether it was
+// there.
 func (r *roster) remove(c gateway.Conn) bool {
 	changed := false
 	if r.Boat != nil && r.Boat.Conn == c {
@@ -119,13 +118,13 @@ func (r *roster) remove(c gateway.Conn) bool {
 	return changed || len(r.Viewers)+len(r.Replaced) != n
 }
 
-// free reports whether nobody remembers a tag.
+// free reports whether no viewer has a tag and no boat may remember it.
 func (r *roster) free(t tag) bool {
 	return r.byTag(t) == nil && !slices.Contains(r.Told, t) && !r.Forgotten.has(t)
 }
 
-// heldBy counts the viewers of one user.
-func (r *roster) heldBy(sub string) (n int64) {
+// viewersOf counts the viewers of one user.
+func (r *roster) viewersOf(sub string) (n int64) {
 	for i := range r.Viewers {
 		if r.Viewers[i].Sub == sub {
 			n++
@@ -134,7 +133,6 @@ func (r *roster) heldBy(sub string) (n int64) {
 	return n
 }
 
-// conns are all connections.
 func (r *roster) conns() []gateway.Conn {
 	all := slices.Clone(r.Replaced)
 	if r.Boat != nil {
@@ -148,7 +146,8 @@ func (r *roster) conns() []gateway.Conn {
 
 func rosterKey(group string) table.Key { return table.Key{Partition: group, Sort: "roster"} }
 
-// load reads the roster of a group, an empty one if there is none. It may be changed.
+// load reads the roster of a group, an empty one if there is none. The caller may change
+// it.
 func (d *Dialect) load(ctx context.Context, group string) (*roster, error) {
 	it, err := d.rosterItem(ctx, group)
 	if err != nil || it.Attrs == nil {
@@ -157,19 +156,19 @@ func (d *Dialect) load(ctx context.Context, group string) (*roster, error) {
 	return decodeRoster(group, it)
 }
 
-// look is load for whoever changes nothing, which is every payload frame: a roster
-// that has been decoded before is not decoded again.
+// look is load for a caller that changes nothing, as with every payload frame. It decodes
+// each version of a roster once.
 func (d *Dialect) look(ctx context.Context, group string) (*roster, error) {
 	it, err := d.rosterItem(ctx, group)
 	if err != nil || it.Attrs == nil {
 		return &roster{group: group}, err
 	}
-	if r := d.known.get(group); r != nil && r.version == it.Attrs["v"].Str() {
+	if r := d.cache.get(group); r != nil && r.version == it.Attrs["v"].Str() {
 		return r, nil
 	}
 	r, err := decodeRoster(group, it)
 	if err == nil {
-		d.known.put(r)
+		d.cache.put(r)
 	}
 	return r, err
 }
@@ -188,20 +187,20 @@ func decodeRoster(group string, it table.Item) (*roster, error) {
 	if err := json.Unmarshal(it.Attrs["r"].Raw(), r); err != nil {
 		return nil, fmt.Errorf("failed to decode a roster: %w", err)
 	}
-	r.group, r.version, r.rested = group, it.Attrs["v"].Str(), r.empty()
+	r.group, r.version, r.wasEmpty = group, it.Attrs["v"].Str(), r.empty()
 	return r, nil
 }
 
-// store writes a roster on condition that nobody else has since it was read;
+// store writes a roster on condition that it has not been written since it was read;
 // otherwise the error is table.ErrCondition.
 func (d *Dialect) store(ctx context.Context, r *roster) error {
 	op := table.Op{Action: table.Put, Key: rosterKey(r.group), Conds: []table.Cond{table.IfAbsent()}}
 	if r.version != "" {
 		op.Conds = []table.Cond{table.IfEqual("v", table.String(r.version))}
 	}
-	r.tidy(d.core.Now())
+	r.trim(d.core.Now())
 	if r.empty() {
-		d.known.forget(r.group)
+		d.cache.forget(r.group)
 	}
 	if r.empty() && len(r.Forgotten) == 0 {
 		if r.version == "" {
@@ -215,7 +214,7 @@ func (d *Dialect) store(ctx context.Context, r *roster) error {
 	if err != nil {
 		return fmt.Errorf("failed to encode a roster: %w", err)
 	}
-	version := d.core.NewID() // and no number: a roster may be deleted and come again
+	version := d.core.NewID() // not a number: a roster may be deleted and created again
 	op.Set = table.Attrs{"v": table.String(version), "r": table.Bytes(body)}
 	ttl := d.core.ConnRecordTTL()
 	switch {
@@ -224,24 +223,24 @@ func (d *Dialect) store(ctx context.Context, r *roster) error {
 	case ttl > 0:
 		op.Expires = d.core.Now().Add(ttl)
 	}
-	if ttl > 0 && !r.empty() && (r.version == "" || r.rested) {
-		// A front that may fail to report the end of a connection: look now and then.
+	if ttl > 0 && !r.empty() && (r.version == "" || r.wasEmpty) {
+		// The front may fail to report the end of a connection: the sweeper looks.
 		err = d.core.Table().Transact(ctx, []table.Op{op, relay.DueOp(d.core.Now().Add(sweepEvery), r.group)})
 	} else {
 		_, err = d.core.Table().Write(ctx, op)
 	}
 	if err == nil {
-		r.version, r.rested = version, r.empty()
+		r.version, r.wasEmpty = version, r.empty()
 	}
 	return err
 }
 
-// maxTries bounds how often a change is tried again because another handler came
-// first.
+// maxTries bounds how often a change is tried because another handler wrote first.
 const maxTries = 64
 
-// change does f to the roster of a group, as often as it takes; f reports whether it
-// has changed anything. It returns the roster as it then is.
+// change applies f to the roster of a group and writes it, again if another handler wrote
+// first. f reports whether it has changed anything. change returns the roster as it is
+// then, and whether it was written.
 func (d *Dialect) change(ctx context.Context, group string, f func(*roster) bool) (*roster, bool, error) {
 	for range maxTries {
 		r, err := d.load(ctx, group)
@@ -259,14 +258,14 @@ func (d *Dialect) change(ctx context.Context, group string, f func(*roster) bool
 	return nil, false, fmt.Errorf("failed to write a roster: %w", table.ErrBusy)
 }
 
-// lost takes a connection out of the roster, if it is there, and tells the others.
-func (d *Dialect) lost(ctx context.Context, group string, c gateway.Conn) error {
+// leave takes a connection out of the roster, if it is there, and tells the others.
+func (d *Dialect) leave(ctx context.Context, group string, c gateway.Conn) error {
 	r, err := d.load(ctx, group)
 	if err != nil {
 		return err
 	}
 	if slices.Contains(r.conns(), c) {
-		if err := d.settleLater(ctx, group, d.core.Now().Add(lookAgain)); err != nil {
+		if err := d.settleLater(ctx, group, d.core.Now().Add(settleAfter)); err != nil {
 			return err
 		}
 		if _, _, err := d.change(ctx, group, func(r *roster) bool { return r.remove(c) }); err != nil {
@@ -276,10 +275,10 @@ func (d *Dialect) lost(ctx context.Context, group string, c gateway.Conn) error 
 	return d.settleOthers(ctx, group)
 }
 
-// sweepEvery is how often connections are looked at whose end may go unreported.
+// sweepEvery is how often the sweeper looks for lost connections.
 const sweepEvery = 10 * time.Minute
 
-// SweepGroup takes out whose connection is no more though nobody has said so.
+// SweepGroup lets peers leave whose connection is lost and whose end was not reported.
 func (d *Dialect) SweepGroup(ctx context.Context, group string) (time.Time, error) {
 	if err := d.prune(ctx, group); err != nil {
 		return time.Time{}, err
@@ -287,7 +286,7 @@ func (d *Dialect) SweepGroup(ctx context.Context, group string) (time.Time, erro
 	if err := d.settle(ctx, group); err != nil {
 		return time.Time{}, err
 	}
-	// Written again, so that it does not expire under connections that go on.
+	// Write the roster again, so that it does not expire before its connections end.
 	r, _, err := d.change(ctx, group, func(r *roster) bool { return !r.empty() })
 	if err != nil || r.empty() {
 		return time.Time{}, err
@@ -295,7 +294,7 @@ func (d *Dialect) SweepGroup(ctx context.Context, group string) (time.Time, erro
 	return d.core.Now().Add(sweepEvery), nil
 }
 
-// prune takes out the connections that the front says are gone.
+// prune lets all peers leave whose connections are gone, as the front says.
 func (d *Dialect) prune(ctx context.Context, group string) error {
 	r, err := d.load(ctx, group)
 	if err != nil {
@@ -305,7 +304,7 @@ func (d *Dialect) prune(ctx context.Context, group string) error {
 		if _, err := d.core.Front().Stat(ctx, c); !errors.Is(err, gateway.ErrGone) {
 			continue // alive, or we cannot tell
 		}
-		if err := d.lost(ctx, group, c); err != nil {
+		if err := d.leave(ctx, group, c); err != nil {
 			return err
 		}
 	}

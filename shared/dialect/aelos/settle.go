@@ -11,43 +11,42 @@ import (
 	"blindpost/shared/table"
 )
 
-// How everybody is brought up to date. The roster says what each connection ought
-// to know and what it has been told; whatever differs is posted, in one order, by
-// one handler at a time: it holds a lease, which stands in the roster as well. The
-// others wait for it, because it tells what they have changed too. Should it die,
-// nobody knows what it has told: when the lease has run out, the next one tells it
-// again. Should it be so slow that the lease runs out under it, its words may come
-// after those of the next one; it notices, and has the truth told once more. It also
-// closes the connections of the boat that were replaced, until that has succeeded.
+// How the peers are brought up to date. The roster says what each connection is to know
+// and what it was told. One handler at a time posts the difference, in one order: it
+// holds a lease, which is in the roster too. Other handlers wait for it, because it also
+// posts what they have changed. If it dies, it is not known what it has posted: when the
+// lease has run out, the next handler posts everything again. If it is so slow that its
+// lease runs out, its posts may arrive after those of the next handler; it notices that
+// when it returns the lease, and has the peers told again. The handler with the lease
+// also closes the replaced connections of the boat, again until that succeeds.
 
-// lease is the right to tell.
+// lease is the right to post what the roster says.
 type lease struct {
 	ID    string `json:"i"`
 	Until int64  `json:"u"` // milliseconds
-	// Tags are those that the boat may be told of under the lease for the first time,
-	// Viewers those that may be told about the boat.
+	// Tags are those that the boat may be told of under the lease for the first time;
+	// Viewers are the tags of the viewers that may be told about the boat.
 	Tags    []tag `json:"t,omitempty"`
 	Viewers []tag `json:"v,omitempty"`
 }
 
 const (
 	leaseTime = 15 * time.Second
-	// leaseMargin is how long before its end nothing more is posted: longer than two
-	// posts, which is what a peer is told at most.
+	// leaseMargin is how long before the end of the lease nothing more is posted: longer
+	// than two posts, because a peer gets at most two.
 	leaseMargin = 2*postTime + time.Second
-	// postTime is how long a front may try to tell one peer: others wait for that.
+	// postTime is how long a post to one peer may take, because the others wait for it.
 	postTime = 2 * time.Second
-	// notNow is how long a viewer is left alone that could not be told.
-	notNow = 5 * time.Second
-	// lookAgain is when somebody looks whether a handler has died before it had told
-	// what it had changed.
-	lookAgain = leaseTime + 5*time.Second
-	// settleWait is how long to wait for somebody else's lease.
+	// retryAfter is how long a viewer gets no posts after one has failed.
+	retryAfter = 5 * time.Second
+	// settleAfter is when a job settles what a handler has changed, in case the handler
+	// has died before it did so itself.
+	settleAfter = leaseTime + 5*time.Second
+	// settleWait is how long to wait for the lease of another handler.
 	settleWait = leaseTime + time.Second
 )
 
-// settled says that nobody has to be told anything now or closed, and that nobody is at
-// it.
+// settled reports whether there is no lease, and nothing to post or to close now.
 func (r *roster) settled(now time.Time) bool {
 	if r.Lease != nil || len(r.Replaced) > 0 {
 		return false
@@ -64,13 +63,13 @@ func (r *roster) settled(now time.Time) bool {
 	return r.Boat.Welcome && r.Boat.Listed && len(attach) == 0 && len(detach) == 0
 }
 
-// due says that a viewer is to be told about the boat.
+// due reports whether a viewer is to be told about the boat.
 func (r *roster) due(v *viewer, now time.Time) bool {
 	return v.Said != r.status() && now.UnixMilli() >= v.NotBefore
 }
 
-// welcomed are the tags of the viewers that have been welcomed. The others do not
-// exist for the boat yet: it speaks to them as soon as it knows of them.
+// welcomed are the tags of the viewers that have their welcome. The boat is not told of
+// the others yet, because it sends to a viewer as soon as it knows the tag.
 func (r *roster) welcomed() []tag {
 	tags := make([]tag, 0, len(r.Viewers))
 	for i := range r.Viewers {
@@ -81,9 +80,9 @@ func (r *roster) welcomed() []tag {
 	return tags
 }
 
-// deltas are what the boat has to be told if it is to know these tags. A new connection
-// is told of all viewers, and of all that are no more: it may be a new process, or one
-// that still has their keys.
+// deltas are the tags to attach and to detach until the boat knows exactly these. A new
+// connection is told of all viewers, and to forget all that have left: the boat may be a
+// new process, or one that still has their keys.
 func (r *roster) deltas(known []tag) (attach, detach []tag) {
 	for _, t := range known {
 		if !r.Boat.Listed || !slices.Contains(r.Told, t) {
@@ -106,7 +105,7 @@ func (r *roster) deltas(known []tag) (attach, detach []tag) {
 	return attach, detach
 }
 
-// postError says that some connections could not be told; they will be.
+// postError says that posts to some connections have failed, to be tried again.
 type postError struct {
 	conns []gateway.Conn
 	err   error
@@ -115,10 +114,10 @@ type postError struct {
 func (e *postError) Error() string { return "failed to bring a peer up to date: " + e.err.Error() }
 func (e *postError) Unwrap() error { return e.err }
 
-// settle returns when everybody has been told what was in the roster when it was
-// called. A *postError means that this failed for some.
+// settle returns when all peers were told what was in the roster when it was called. A
+// *postError means that this has failed for some.
 func (d *Dialect) settle(ctx context.Context, group string) error {
-	// Within the process nobody has to wait for a lease.
+	// Within one process the lock does what the lease does between processes.
 	release, err := d.core.Hold(ctx, group, "")
 	if err != nil {
 		return err
@@ -126,7 +125,7 @@ func (d *Dialect) settle(ctx context.Context, group string) error {
 	defer release()
 	deadline := d.core.Now().Add(settleWait)
 	for pause := 5 * time.Millisecond; ; {
-		r, free, err := d.lend(ctx, group)
+		r, free, err := d.takeLease(ctx, group)
 		if err != nil || r == nil {
 			return err
 		}
@@ -141,7 +140,7 @@ func (d *Dialect) settle(ctx context.Context, group string) error {
 			continue
 		}
 		news := d.tell(ctx, r)
-		if err := d.note(ctx, r, news); err != nil {
+		if err := d.returnLease(ctx, r, news); err != nil {
 			return err
 		}
 		if news.failed != nil {
@@ -150,9 +149,9 @@ func (d *Dialect) settle(ctx context.Context, group string) error {
 	}
 }
 
-// lend takes the lease. It returns nil if there is nothing to tell, and false if
-// somebody else has it.
-func (d *Dialect) lend(ctx context.Context, group string) (*roster, bool, error) {
+// takeLease takes the lease. It returns nil if there is nothing to post, and false if
+// another handler has the lease.
+func (d *Dialect) takeLease(ctx context.Context, group string) (*roster, bool, error) {
 	free := false
 	r, _, err := d.change(ctx, group, func(r *roster) bool {
 		now := d.core.Now()
@@ -160,7 +159,7 @@ func (d *Dialect) lend(ctx context.Context, group string) (*roster, bool, error)
 		if r.settled(now) || r.empty() || !free {
 			return false
 		}
-		r.distrust()
+		r.endLease()
 		r.Lease = &lease{ID: d.core.NewID(), Until: now.Add(leaseTime).UnixMilli()}
 		for i := range r.Viewers {
 			v := &r.Viewers[i]
@@ -179,16 +178,16 @@ func (d *Dialect) lend(ctx context.Context, group string) (*roster, bool, error)
 	return r, free, nil
 }
 
-// distrust ends a lease that has run out: whatever was told under it is to be told
-// again.
-func (r *roster) distrust() {
+// endLease ends a lease that has run out: what may have been posted under it is to be
+// posted again.
+func (r *roster) endLease() {
 	if r.Lease == nil {
 		return
 	}
-	r.mayKnow(r.Lease.Tags)
+	r.addTold(r.Lease.Tags)
 	for i := range r.Viewers {
 		if v := &r.Viewers[i]; slices.Contains(r.Lease.Viewers, v.Tag) {
-			v.doubt()
+			v.markUncertain()
 		}
 	}
 	r.Lease = nil
@@ -197,8 +196,8 @@ func (r *roster) distrust() {
 	}
 }
 
-// mayKnow adds tags to those that the boat is told to forget in time.
-func (r *roster) mayKnow(tags []tag) {
+// addTold adds tags that the boat may have been told of.
+func (r *roster) addTold(tags []tag) {
 	for _, t := range tags {
 		if !slices.Contains(r.Told, t) {
 			r.Told = append(r.Told, t)
@@ -206,14 +205,14 @@ func (r *roster) mayKnow(tags []tag) {
 	}
 }
 
-// note writes down what has been told and gives the lease back.
-func (d *Dialect) note(ctx context.Context, lent *roster, n *announcements) error {
+// returnLease writes what was posted into the roster, and ends the lease.
+func (d *Dialect) returnLease(ctx context.Context, lent *roster, n *announcements) error {
 	_, _, err := d.change(ctx, lent.group, func(r *roster) bool {
 		for _, c := range n.gone {
 			r.remove(c)
 		}
 		if r.Lease == nil || r.Lease.ID != lent.Lease.ID {
-			return n.unsure(r) || len(n.gone) > 0
+			return n.markUncertain(r) || len(n.gone) > 0
 		}
 		r.Lease = nil
 		n.noteWelcomes(r)
@@ -222,13 +221,13 @@ func (d *Dialect) note(ctx context.Context, lent *roster, n *announcements) erro
 			if s, ok := n.viewers[v.Conn]; ok {
 				v.Said, v.NotBefore = s, 0
 			} else if n.failedTo(v.Conn) {
-				v.NotBefore = d.core.Now().Add(notNow).UnixMilli()
-				v.doubt()
+				v.NotBefore = d.core.Now().Add(retryAfter).UnixMilli()
+				v.markUncertain()
 			}
 		}
-		r.mayKnow(n.tried)
+		r.addTold(n.tried)
 		if r.Boat != nil && n.failedTo(r.Boat.Conn) {
-			r.Boat.Listed = false // it may know them, and may not: it is told of all
+			r.Boat.Listed = false // it is not known which tags it got: it is told of all
 		}
 		switch {
 		case n.boat == "":
@@ -237,43 +236,43 @@ func (d *Dialect) note(ctx context.Context, lent *roster, n *announcements) erro
 			r.keep(over, d.core.Now())
 			r.Boat.Welcome, r.Boat.Listed, r.Told = true, true, n.tags
 		default:
-			// Replaced meanwhile, or gone: the next connection is told about these.
-			r.mayKnow(n.tags)
+			// The boat has another connection by now, or none: its next one is told of these.
+			r.addTold(n.tags)
 		}
 		return true
 	})
 	return err
 }
 
-// unsure has everybody told again who may have heard us after somebody who knew
-// better.
-func (n *announcements) unsure(r *roster) bool {
+// markUncertain is returnLease for a handler whose lease has run out: its posts may have
+// arrived after those of the next one, so that all its peers are to be told again.
+func (n *announcements) markUncertain(r *roster) bool {
 	changed := n.noteWelcomes(r)
 	for i := range r.Viewers {
 		v := &r.Viewers[i]
-		if _, ok := n.viewers[v.Conn]; (ok || n.failedTo(v.Conn)) && v.doubt() {
+		if _, ok := n.viewers[v.Conn]; (ok || n.failedTo(v.Conn)) && v.markUncertain() {
 			changed = true
 		}
 	}
-	// Nor does a newer connection of the boat know what an older one was told.
+	// A newer connection of the boat does not know the tags that an older one was told of.
 	if r.Boat != nil && (r.Boat.Conn == n.boat || n.failedTo(r.Boat.Conn) || len(n.tried) > 0) {
 		r.Boat.Listed, changed = false, true
 	}
 	if len(n.tried) > 0 {
-		r.mayKnow(n.tried)
+		r.addTold(n.tried)
 		changed = true
 	}
 	return changed
 }
 
-// settleOthers is settle for whoever has nothing to hear himself: what fails is tried
-// again by a job.
+// settleOthers is settle for a handler that waits for no connection: a job tries again
+// what fails.
 func (d *Dialect) settleOthers(ctx context.Context, group string) error {
 	return d.settleFor(ctx, group, "")
 }
 
-// settleFor is settle for a connection that waits for the outcome: only what fails
-// for this one is an error, the rest is tried again by a job.
+// settleFor is settle for a handler that waits for the posts to one connection: only a
+// failure there is an error, a job tries the rest again.
 func (d *Dialect) settleFor(ctx context.Context, group string, self gateway.Conn) error {
 	err := d.settle(ctx, group)
 	var failed *postError
@@ -281,10 +280,9 @@ func (d *Dialect) settleFor(ctx context.Context, group string, self gateway.Conn
 		return err
 	}
 	d.core.Log().WarnContext(ctx, "some peers could not be told, trying again", "error", failed.err)
-	return d.settleLater(ctx, group, d.core.Now().Add(notNow+time.Second))
+	return d.settleLater(ctx, group, d.core.Now().Add(retryAfter+time.Second))
 }
 
-// settleLater has a job settle.
 func (d *Dialect) settleLater(ctx context.Context, group string, at time.Time) error {
 	return d.core.Later(ctx, d, jobSettle, []byte(group), at)
 }

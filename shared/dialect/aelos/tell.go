@@ -9,23 +9,25 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// announcements are what has been told, and who was found gone or closed.
+// announcements are what was posted under a lease, and which connections were found gone
+// or were closed.
 type announcements struct {
 	mu      sync.Mutex
 	viewers map[gateway.Conn]said
 	gone    []gateway.Conn
 	boat    gateway.Conn // "" if it was not told
-	tags    []tag        // that it knows now
+	tags    []tag        // the tags that it knows now
 	failed  *postError
-	// welcomed are those whose welcome was posted, whatever has become of the rest.
+	// welcomed are the connections whose welcome was posted, whether or not the posts
+	// after it have failed.
 	welcomed []gateway.Conn
-	// tried are the tags that the boat may know although telling it has failed: a front
+	// tried are the tags that the boat may know although the post has failed: a front
 	// may have sent what it reports as failed.
 	tried []tag
 }
 
-// failedTo reports whether telling a connection has failed, so that nobody knows what it
-// has heard.
+// failedTo reports whether a post to a connection has failed, so that it is not known
+// what the peer got.
 func (n *announcements) failedTo(c gateway.Conn) bool {
 	return n.failed != nil && slices.Contains(n.failed.conns, c)
 }
@@ -42,13 +44,13 @@ func (n *announcements) failedFor(c gateway.Conn, err error) {
 	n.failed.err = errors.Join(n.failed.err, err)
 }
 
-// noteWelcomes writes down who has been welcomed, though telling more may have failed: a
-// welcome comes twice only if nobody knows whether it has come. It reports whether that
-// is news.
+// noteWelcomes writes into the roster which peers have their welcome, even if a later
+// post to them has failed: a welcome is posted twice only after a crash or a failure of
+// the first post. It reports whether it has changed the roster.
 func (n *announcements) noteWelcomes(r *roster) (changed bool) {
 	for i := range r.Viewers {
 		if v := &r.Viewers[i]; v.Said == saidNothing && slices.Contains(n.welcomed, v.Conn) {
-			v.Said, changed = saidUnsure, true
+			v.Said, changed = saidUncertain, true
 		}
 	}
 	if r.Boat != nil && !r.Boat.Welcome && slices.Contains(n.welcomed, r.Boat.Conn) {
@@ -57,18 +59,13 @@ func (n *announcements) noteWelcomes(r *roster) (changed bool) {
 	return changed
 }
 
-// tell posts what has to be told according to r. Replaced connections are closed and new
-// viewers welcomed first: the boat may speak to them as soon as it knows of them. Then
-// all others are told at the same time, so that nobody waits for one who reads slowly.
+// tell posts what the roster says is to be posted. First it closes replaced connections
+// and welcomes new viewers, because the boat may send to a viewer as soon as it knows the
+// tag. Then it posts to all others at the same time, so that none waits for a slow one.
 func (d *Dialect) tell(ctx context.Context, r *roster) *announcements {
 	n := &announcements{viewers: make(map[gateway.Conn]said)}
-	var known []tag
-	for i := range r.Viewers {
-		if v := &r.Viewers[i]; v.Said != saidNothing {
-			known = append(known, v.Tag)
-		}
-	}
-	if d.late(r) {
+	known := r.welcomed()
+	if d.leaseEnding(r) {
 		return n
 	}
 	var wg sync.WaitGroup
@@ -82,7 +79,7 @@ func (d *Dialect) tell(ctx context.Context, r *roster) *announcements {
 			known = append(known, v.Tag)
 		}
 	}
-	if d.late(r) {
+	if d.leaseEnding(r) {
 		return n
 	}
 	if r.Boat != nil {
@@ -93,12 +90,12 @@ func (d *Dialect) tell(ctx context.Context, r *roster) *announcements {
 	return n
 }
 
-// tellViewers tells those viewers about the boat that are due and meant, all at once.
-func (d *Dialect) tellViewers(ctx context.Context, r *roster, n *announcements, meant func(*viewer) bool) {
+// tellViewers posts to the viewers that are due and that which selects, all at once.
+func (d *Dialect) tellViewers(ctx context.Context, r *roster, n *announcements, which func(*viewer) bool) {
 	var wg sync.WaitGroup
 	for i := range r.Viewers {
 		v := &r.Viewers[i]
-		if !meant(v) || !slices.Contains(r.Lease.Viewers, v.Tag) {
+		if !which(v) || !slices.Contains(r.Lease.Viewers, v.Tag) {
 			continue
 		}
 		wg.Go(func() {
@@ -129,19 +126,19 @@ func (d *Dialect) closeReplaced(ctx context.Context, c gateway.Conn, n *announce
 	n.gone = append(n.gone, c)
 }
 
-// late says that the lease may end under the next post.
-func (d *Dialect) late(r *roster) bool {
+// leaseEnding reports whether the lease may end during the next posts.
+func (d *Dialect) leaseEnding(r *roster) bool {
 	return d.core.Now().Add(leaseMargin).UnixMilli() >= r.Lease.Until
 }
 
-// tellPost is post within the time that others wait for it.
+// tellPost is post within postTime.
 func (d *Dialect) tellPost(ctx context.Context, c gateway.Conn, v any) error {
 	ctx, cancel := context.WithTimeout(ctx, postTime)
 	defer cancel()
 	return d.post(ctx, c, v)
 }
 
-// welcome posts the first word to a connection.
+// welcome posts the first frame to a connection.
 func (d *Dialect) welcome(ctx context.Context, c gateway.Conn, proto int, n *announcements) error {
 	if err := d.tellPost(ctx, c, welcomeFrame{T: typeWelcome, Proto: proto}); err != nil {
 		return err
@@ -169,7 +166,7 @@ func (d *Dialect) tellBoat(ctx context.Context, r *roster, n *announcements, kno
 	}
 	if err == nil && (!r.Boat.Listed || len(attach) > 0 || len(detach) > 0) {
 		err = d.tellPost(ctx, r.Boat.Conn, viewersFrame{
-			T: typeViewers, Count: len(known), Attach: texts(attach), Detach: texts(detach),
+			T: typeViewers, Count: len(known), Attach: tagStrings(attach), Detach: tagStrings(detach),
 		})
 	}
 	n.mu.Lock()
@@ -182,7 +179,7 @@ func (d *Dialect) tellBoat(ctx context.Context, r *roster, n *announcements, kno
 	n.boat, n.tags = r.Boat.Conn, known
 }
 
-func texts(tags []tag) []string {
+func tagStrings(tags []tag) []string {
 	var out []string
 	for _, t := range tags {
 		out = append(out, t.String())

@@ -22,19 +22,19 @@ const maxToken = 8 << 10
 // maxExpiry is the end of the year 9999.
 const maxExpiry = 253402300800
 
-// errRefused says that a token does not admit its bearer. It never says why: a
-// peer must not learn how far it got.
+// errRefused says that a token does not admit its bearer. It never says why, because a
+// peer must not learn which check has failed.
 var errRefused = errors.New("token does not admit")
 
-// admission is what a token admits to.
+// admission is what a token allows.
 type admission struct {
 	group   string
-	sub     string // who, see subOf
+	sub     string // the user, see subOf
 	ctl     bool
 	expires time.Time
 }
 
-// admit checks a token for a role (section 6). errRefused means that it does not
+// admit checks a token for a role (section 6). errRefused means that the token does not
 // admit; any other error, that it could not be checked.
 func (d *Dialect) admit(ctx context.Context, role, token string) (admission, error) {
 	keys, err := d.keys(ctx)
@@ -56,10 +56,10 @@ func (d *Dialect) admit(ctx context.Context, role, token string) (admission, err
 	if err != nil {
 		return admission{}, errRefused
 	}
-	return d.claimed(role, claims)
+	return d.admissionOf(role, claims)
 }
 
-// keys are the secrets that count.
+// keys are the secrets that are long enough.
 func (d *Dialect) keys(ctx context.Context) (jwt.VerificationKeySet, error) {
 	secrets, err := d.secrets(ctx)
 	if err != nil {
@@ -70,15 +70,15 @@ func (d *Dialect) keys(ctx context.Context) (jwt.VerificationKeySet, error) {
 	}
 	var set jwt.VerificationKeySet
 	for _, s := range secrets {
-		if len(s) >= MinSecret { // a slip during a rotation must not shut everybody out
+		if len(s) >= MinSecret { // one bad secret during a rotation must not refuse all tokens
 			set.Keys = append(set.Keys, []byte(s))
 		}
 	}
 	return set, nil
 }
 
-// CheckAnySecret checks that there is a secret that can be used: for whoever begins so
-// often that there is no last good one to fall back to.
+// CheckAnySecret checks that at least one secret can be used. It is for processes that
+// start often, as functions do, and have no earlier good secrets to fall back to.
 func CheckAnySecret(secrets []string) error {
 	for _, s := range secrets {
 		if len(s) >= MinSecret {
@@ -88,7 +88,7 @@ func CheckAnySecret(secrets []string) error {
 	return fmt.Errorf("no token secret has %d bytes", MinSecret)
 }
 
-// CheckSecrets checks that there is a secret and that none can be guessed.
+// CheckSecrets checks that there is a secret and that none is too short.
 func CheckSecrets(secrets []string) error {
 	for _, s := range secrets {
 		if len(s) < MinSecret {
@@ -101,14 +101,14 @@ func CheckSecrets(secrets []string) error {
 	return nil
 }
 
-// claimed reads the claims of a token that is signed and has not expired.
-func (d *Dialect) claimed(role string, claims jwt.MapClaims) (admission, error) {
+// admissionOf reads the claims of a token that is signed and has not expired.
+func (d *Dialect) admissionOf(role string, claims jwt.MapClaims) (admission, error) {
 	sub, org := id(claims, "sub"), id(claims, "org")
 	exp, ok := claims["exp"].(float64)
 	if sub == "" || org == "" || id(claims, "role") != role || !ok || exp <= 0 || exp >= maxExpiry {
 		return admission{}, errRefused
 	}
-	// When it was issued does not matter, but what is written there has to be a time.
+	// The time of issue does not matter, but it has to be a time.
 	if _, err := claims.GetIssuedAt(); err != nil {
 		return admission{}, errRefused
 	}
@@ -119,7 +119,7 @@ func (d *Dialect) claimed(role string, claims jwt.MapClaims) (admission, error) 
 	_, named := claims["boat"]
 	switch role {
 	case roleBoat:
-		// Whichever claim we believed, the other could be somebody else's boat.
+		// sub and boat could name two boats, and only one of them would be its own.
 		if named {
 			return admission{}, errRefused
 		}
@@ -138,11 +138,11 @@ func (d *Dialect) claimed(role string, claims jwt.MapClaims) (admission, error) 
 	return a, nil
 }
 
-// groupOf names the group of a boat. Organisations choose the ids of their boats by
-// themselves, so it is both that name one; they may be of any form and length.
+// groupOf names the group of a boat. Two organisations may choose the same id for a boat,
+// so both ids name it. They may be of any form and length.
 func groupOf(org, boat string) string { return Partition + digest(org, boat) }
 
-// subOf tells the users of a boat apart, and is nothing by which one could be known.
+// subOf is an id of a user within the group of a boat that does not reveal the claim sub.
 func subOf(group, sub string) string { return digest(group, sub)[:subLen] }
 
 func digest(parts ...string) string {

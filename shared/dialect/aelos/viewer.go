@@ -30,9 +30,9 @@ func (d *Dialect) fromViewer(ctx context.Context, c *relay.Conn, p private, r *r
 		return d.wrongLeg(ctx, c)
 	}
 	if p.proto < 2 {
-		return d.wrongLeg(ctx, c) // version 1 has nothing that a viewer may order
+		return d.wrongLeg(ctx, c) // version 1 has no commands
 	}
-	if !d.within(rateCommands, string(c.ID), endlessCommands*d.lim().Commands) {
+	if !d.within(rateCommands, string(c.ID), closeFactor*d.lim().Commands) {
 		return kind, d.tooMany(ctx, c)
 	}
 	ok, err := d.core.TakeMessageOf(ctx, c, d.lim().Commands)
@@ -40,11 +40,11 @@ func (d *Dialect) fromViewer(ctx context.Context, c *relay.Conn, p private, r *r
 	case err != nil:
 		return kind, err
 	case !ok:
-		return kind, d.unsent(ctx, c, kind, dropRate)
+		return kind, d.refuseCommand(ctx, c, kind, dropRate)
 	case !p.ctl:
-		return kind, d.unsent(ctx, c, kind, dropRole)
+		return kind, d.refuseCommand(ctx, c, kind, dropRole)
 	case !d.rates.take(rate{rateBytes, p.group + p.sub}, int64(len(e.Data)), d.core.Now(), d.commandBytes()):
-		return kind, d.unsent(ctx, c, kind, dropRate)
+		return kind, d.refuseCommand(ctx, c, kind, dropRate)
 	}
 	reason, err := d.toBoat(ctx, r, c, 2, func(b gateway.Conn, t tag) error {
 		return withTag(t, e.Data, func(out []byte) error {
@@ -56,14 +56,14 @@ func (d *Dialect) fromViewer(ctx context.Context, c *relay.Conn, p private, r *r
 		return kind, err
 	}
 	if reason != "" {
-		return kind, d.unsent(ctx, c, kind, reason)
+		return kind, d.refuseCommand(ctx, c, kind, reason)
 	}
 	d.core.Observer().Message(relay.ClassLive, relay.Delivered)
 	return kind, nil
 }
 
-// commandBytes is how many bytes of commands a user may send in a minute: one frame at
-// least.
+// commandBytes is how many bytes of commands a user may send per minute: at least one
+// frame of the largest size.
 func (d *Dialect) commandBytes() int64 {
 	l := d.lim()
 	if l.CommandBytes == 0 {
@@ -72,18 +72,18 @@ func (d *Dialect) commandBytes() int64 {
 	return max(l.CommandBytes, l.MaxFrame)
 }
 
-// endlessCommands is how many times over its rate a viewer is answered; then it is
-// closed.
-const endlessCommands = 10
+// closeFactor is how many times its rate of commands a viewer may send before its
+// connection is closed; up to then each command over the rate is answered.
+const closeFactor = 10
 
-// unsent counts a command that does not reach the boat, and says so: its sender must
-// not believe that it was done. An identify has no answer.
-func (d *Dialect) unsent(ctx context.Context, c *relay.Conn, kind, reason string) error {
+// refuseCommand counts a command that does not reach the boat, and answers with a result:
+// the viewer must not believe that it was carried out. An identify has no answer.
+func (d *Dialect) refuseCommand(ctx context.Context, c *relay.Conn, kind, reason string) error {
 	d.drop(reason)
 	if kind != kindCommand {
 		return nil
 	}
-	res := resultFrame{T: typeRelay, StatusCode: statusUnavailable, Message: "the boat cannot be reached"}
+	res := resultFrame{T: typeRelayResult, StatusCode: statusUnavailable, Message: "the boat cannot be reached"}
 	switch reason {
 	case dropRate:
 		res.StatusCode, res.Message = statusTooMany, "too many commands"
@@ -123,9 +123,9 @@ func (d *Dialect) viewerControl(ctx context.Context, c *relay.Conn, p private, r
 	return m.t, nil
 }
 
-// hs1 sends the beginning of a handshake to the boat, under the tag that we know.
+// hs1 forwards the beginning of a handshake to the boat, with the tag from the roster.
 func (d *Dialect) hs1(ctx context.Context, c *relay.Conn, p private, r *roster, m control) error {
-	if r.Boat != nil && !d.mayShakeHands(p) {
+	if r.Boat != nil && !d.takeHandshake(p) {
 		d.drop(dropRate)
 		return d.reply(ctx, c, errorFrame{T: typeError, Code: codeLimit, Msg: "too many handshakes with this boat"})
 	}
@@ -138,8 +138,8 @@ func (d *Dialect) hs1(ctx context.Context, c *relay.Conn, p private, r *roster, 
 	return d.reply(ctx, c, errorFrame{T: typeError, Code: codeBoatOffline, Msg: "the boat cannot be reached"})
 }
 
-// toBoat posts something of a viewer to the boat, if that speaks version proto. A
-// reason other than "" says why it did not reach it.
+// toBoat posts a frame of a viewer to the boat, if the boat speaks at least version
+// proto. A reason other than "" says why the frame did not reach the boat.
 func (d *Dialect) toBoat(ctx context.Context, r *roster, c *relay.Conn, proto int, post func(gateway.Conn, tag) error) (reason string, _ error) {
 	for range maxTries {
 		v := r.byConn(c.ID)
@@ -158,10 +158,10 @@ func (d *Dialect) toBoat(ctx context.Context, r *roster, c *relay.Conn, proto in
 			if err == nil || !errors.Is(err, gateway.ErrGone) {
 				return "", err
 			}
-			// Gone, or replaced since we looked.
-			err = d.lost(ctx, r.group, r.Boat.Conn)
+			// Lost, or replaced since the roster was read.
+			err = d.leave(ctx, r.group, r.Boat.Conn)
 		} else {
-			// The boat must know the tag before it hears from it.
+			// The boat must know the tag before it gets frames with it.
 			err = d.settleFor(ctx, r.group, r.Boat.Conn)
 		}
 		if err != nil {

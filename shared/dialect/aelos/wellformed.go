@@ -9,14 +9,14 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Parsers of JSON put U+FFFD where there is no Unicode, so that what differs becomes
-// the same. What names somebody must not come about like that.
+// JSON parsers replace invalid Unicode by U+FFFD, so that two different strings become
+// the same. Two users or boats must not become one that way.
 
 var errMalformed = errors.New("token is malformed")
 
-// wellFormed checks what the parser of tokens does not look at: that the claims are
-// Unicode, and that nothing in the header has to be understood (RFC 7515 section
-// 4.1.11): we understand no extension.
+// wellFormed checks what the parser of tokens does not: that the claims are UTF-8, and
+// that the header names no critical extension (RFC 7515 section 4.1.11), because the
+// relay supports none.
 func wellFormed(t *jwt.Token) error {
 	if _, ok := t.Header["crit"]; ok {
 		return errMalformed
@@ -30,8 +30,8 @@ func wellFormed(t *jwt.Token) error {
 	return nil
 }
 
-// id reads a claim that names somebody, "" if it names nobody. A lone surrogate in it
-// has become U+FFFD.
+// id reads a claim that is an id, "" if it is none. U+FFFD in it may have been a lone
+// surrogate.
 func id(claims jwt.MapClaims, name string) string {
 	s, _ := claims[name].(string)
 	if strings.ContainsRune(s, utf8.RuneError) {
