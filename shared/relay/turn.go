@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"blindpost/shared/backoff"
 	"blindpost/shared/gateway"
 	"blindpost/shared/table"
 )
@@ -47,7 +48,7 @@ func (r *Relay) awaitTurn(ctx context.Context, c *Conn) error {
 			r.log.WarnContext(ctx, "a replaced connection does not end", "conn", c.after, "by", c.ID)
 			return r.stopWaiting(ctx, c)
 		}
-		if err := gateway.Sleep(ctx, pause); err != nil {
+		if err := backoff.Sleep(ctx, pause); err != nil {
 			return err
 		}
 		waited += pause

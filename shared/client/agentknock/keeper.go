@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"blindpost/shared/backoff"
 )
 
 // deliberate are the close codes after which a peer does not reconnect: its frame was
@@ -74,11 +76,7 @@ func (k *keeper) keep(ctx context.Context) error {
 		wait := max(k.pause, k.wait)
 		k.wait = 0
 		k.mu.Unlock()
-		t := time.NewTimer(wait)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if backoff.Sleep(ctx, wait) != nil {
 			return context.Canceled
 		}
 	}

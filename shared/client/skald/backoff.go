@@ -3,6 +3,8 @@ package skald
 import (
 	"errors"
 	"time"
+
+	"blindpost/shared/backoff"
 )
 
 // Backoff is how long to wait between attempts to connect: Min, then twice as
@@ -19,11 +21,7 @@ var DefaultBackoff = Backoff{Min: time.Second, Max: time.Minute, Jitter: 0.25}
 // Delay returns the wait after the given number of failures in a row (at least 1). r is a
 // random number in [0, 1).
 func (b Backoff) Delay(failures int, r float64) time.Duration {
-	d := b.Min
-	for i := 1; i < failures && d < b.Max; i++ {
-		d *= 2
-	}
-	d = min(d, b.Max)
+	d := backoff.After(failures, b.Min, b.Max)
 	return d + time.Duration(r*b.Jitter*float64(d))
 }
 

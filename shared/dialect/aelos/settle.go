@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"blindpost/shared/backoff"
 	"blindpost/shared/gateway"
 	"blindpost/shared/table"
 )
@@ -133,7 +134,7 @@ func (d *Dialect) settle(ctx context.Context, group string) error {
 			if !d.core.Now().Before(deadline) {
 				return fmt.Errorf("failed to bring the peers of a boat up to date: %w", table.ErrBusy)
 			}
-			if err := gateway.Sleep(ctx, pause); err != nil {
+			if err := backoff.Sleep(ctx, pause); err != nil {
 				return err
 			}
 			pause = min(2*pause, 250*time.Millisecond)

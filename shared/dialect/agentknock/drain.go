@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"blindpost/shared/backoff"
 	"blindpost/shared/gateway"
 	"blindpost/shared/relay"
 	"blindpost/shared/table"
@@ -70,7 +71,7 @@ func (d *Dialect) tryDrain(ctx context.Context, b jobBody) error {
 			return err
 		}
 		// Not while the device is held.
-		if err := gateway.Sleep(ctx, pause); err != nil {
+		if err := backoff.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}

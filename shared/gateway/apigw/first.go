@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"blindpost/shared/backoff"
 	"blindpost/shared/gateway"
 	"blindpost/shared/queue"
 )
@@ -104,7 +105,7 @@ func (a *Adapter) postOnOpen(ctx context.Context, c gateway.Conn, at time.Time, 
 		if try == firstTries {
 			return false, errNotOpen
 		}
-		if err := gateway.Sleep(ctx, pause); err != nil {
+		if err := backoff.Sleep(ctx, pause); err != nil {
 			return false, err
 		}
 		pause *= 2

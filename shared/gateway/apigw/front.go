@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"blindpost/shared/backoff"
 	"blindpost/shared/gateway"
 )
 
@@ -124,13 +125,14 @@ func (f *Front) call(ctx context.Context, c gateway.Conn, retryFor time.Duration
 	if d, ok := ctx.Deadline(); ok && d.Before(end) {
 		end = d
 	}
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+	for failures := 1; ; failures++ {
 		err := f.attempt(ctx, func(ctx context.Context) error { return do(ctx, t, id) })
 		if err == nil {
 			return false, nil
 		}
 		again, err := t.classify(ctx, err)
-		d := pause - time.Duration(f.o.Random()*float64(pause/2))
+		d := backoff.After(failures, firstPause, maxPause)
+		d -= time.Duration(f.o.Random() * float64(d/2))
 		switch late := time.Now().Add(d).After(end); {
 		case again && late && refusedToConnect(err) && isRemote(t):
 			// A front listens at its callback address until the last of its connections is
@@ -139,7 +141,7 @@ func (f *Front) call(ctx context.Context, c gateway.Conn, retryFor time.Duration
 		case !again || late:
 			return again, err
 		}
-		if ctxErr := gateway.Sleep(ctx, d); ctxErr != nil {
+		if ctxErr := backoff.Sleep(ctx, d); ctxErr != nil {
 			return false, errors.Join(ctxErr, err)
 		}
 	}

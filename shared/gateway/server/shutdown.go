@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"blindpost/shared/backoff"
 	"blindpost/shared/gateway"
 )
 
@@ -54,14 +55,8 @@ func (s *Server) closeAll(ctx context.Context, spread time.Duration) {
 	slices.SortFunc(order, func(a, b due) int { return int(a.at - b.at) })
 	start := s.now()
 	for _, d := range order {
-		if wait := d.at - (s.now() - start); wait > 0 {
-			t := time.NewTimer(wait)
-			select {
-			case <-t.C:
-			case <-ctx.Done():
-				t.Stop()
-				return
-			}
+		if wait := d.at - (s.now() - start); wait > 0 && backoff.Sleep(ctx, wait) != nil {
+			return
 		}
 		_ = d.c.close(gateway.CloseGoingAway, "shutdown") // fails only for a closed connection
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"blindpost/shared/backoff"
 	skaldclient "blindpost/shared/client/skald"
 )
 
@@ -166,14 +167,10 @@ func (f *fleet) each(n, atATime int, do func(i int) error) error {
 
 // pause waits, but not longer than the fleet works.
 func (f *fleet) pause(d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-f.ctx.Done():
+	if backoff.Sleep(f.ctx, d) != nil {
 		return context.Cause(f.ctx)
 	}
+	return nil
 }
 
 // settle waits until missing, which says what has not arrived, reports nothing.

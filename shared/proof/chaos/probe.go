@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"blindpost/shared/backoff"
 )
 
 // probe is two members who mind their own business while something happens to
@@ -156,14 +158,7 @@ func (p *probe) end() (live, login latencies) {
 
 // every waits, and reports false when ctx has ended.
 func every(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return backoff.Sleep(ctx, d) == nil
 }
 
 // converse connects an agent and a phone, and returns what sends a live message

@@ -202,18 +202,6 @@ func (o *observer) JobDead(kind string) {
 	o.dead = append(o.dead, kind)
 }
 
-func TestDefaultBackoff(t *testing.T) {
-	want := map[int]time.Duration{
-		-1: 500 * time.Millisecond, 0: 500 * time.Millisecond, 1: 500 * time.Millisecond,
-		2: time.Second, 7: 32 * time.Second, 8: time.Minute, 1 << 30: time.Minute,
-	}
-	for attempt, d := range want {
-		if got := local.DefaultBackoff(attempt); got != d {
-			t.Errorf("after attempt %d: %v, want %v", attempt, got, d)
-		}
-	}
-}
-
 func TestHangingJobsHoldOnlyTheirWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})

@@ -27,6 +27,7 @@ import (
 	"sync"
 	"time"
 
+	"blindpost/shared/backoff"
 	"blindpost/shared/queue"
 )
 
@@ -67,7 +68,7 @@ type Options struct {
 	// DefaultMaxAttempts.
 	MaxAttempts int
 	// Backoff is how long to wait after the given failed attempt, counting
-	// from 1; nil means DefaultBackoff.
+	// from 1; the default doubles from half a second to a minute.
 	Backoff func(attempt int) time.Duration
 	// Now is the clock of Job.At; nil means time.Now.
 	Now func() time.Time
@@ -75,16 +76,6 @@ type Options struct {
 	Log *slog.Logger
 	// Observer may be nil.
 	Observer Observer
-}
-
-// DefaultBackoff doubles from half a second to at most a minute.
-func DefaultBackoff(attempt int) time.Duration {
-	const first, most = 500 * time.Millisecond, time.Minute
-	d := first
-	for ; attempt > 1 && d < most; attempt-- {
-		d *= 2
-	}
-	return min(d, most)
 }
 
 // Stats is what the queue holds at one moment.
@@ -157,7 +148,7 @@ func New(o Options) *Queue {
 		q.tries = DefaultMaxAttempts
 	}
 	if q.backoff == nil {
-		q.backoff = DefaultBackoff
+		q.backoff = func(attempt int) time.Duration { return backoff.After(attempt, 500*time.Millisecond, time.Minute) }
 	}
 	if q.now == nil {
 		q.now = time.Now

@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"blindpost/shared/backoff"
 )
 
 // Message is one message of a queue.
@@ -67,7 +69,10 @@ func NewConsumer(client func(context.Context) (API, error), o ConsumerOptions) *
 		o.Random = rand.Float64
 	}
 	if o.Backoff == nil {
-		o.Backoff = func(attempt int) time.Duration { return backoff(attempt, o.Random()) }
+		o.Backoff = func(attempt int) time.Duration {
+			d := backoff.After(attempt, time.Second, 5*time.Minute)
+			return d - time.Duration(o.Random()*float64(d/2))
+		}
 	}
 	if o.Margin == 0 {
 		o.Margin = 2 * time.Second
@@ -76,16 +81,6 @@ func NewConsumer(client func(context.Context) (API, error), o ConsumerOptions) *
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Consumer{client: client, o: o}
-}
-
-// backoff is the default pause, less the given part, in [0, 1), of its half.
-func backoff(attempt int, part float64) time.Duration {
-	const longest = 5 * time.Minute
-	d := longest
-	if attempt < 9 {
-		d = min(longest, time.Second<<(attempt-1))
-	}
-	return d - time.Duration(part*float64(d/2))
 }
 
 // maxVisibility is the longest visibility timeout that SQS accepts.

@@ -3,6 +3,8 @@ package sqs
 import (
 	"context"
 	"time"
+
+	"blindpost/shared/backoff"
 )
 
 // The runs of a message that SQS puts aside after one more failure.
@@ -53,10 +55,5 @@ func wait(ctx context.Context, d time.Duration) {
 	if end, ok := ctx.Deadline(); ok {
 		d = min(d, time.Until(end)/4)
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
+	_ = backoff.Sleep(ctx, d) // the next run looks at ctx
 }

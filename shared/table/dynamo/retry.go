@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"blindpost/shared/backoff"
 	"blindpost/shared/table"
 )
 
@@ -38,11 +39,8 @@ func (r *tries) replaceNow(v verdict) bool {
 // pause waits before the next try. It returns table.ErrBusy if no tries or no time are
 // left, and the error of the context if that ended.
 func (r *tries) pause(ctx context.Context) error {
-	limit := longPause
-	if r.done < 6 {
-		limit = min(firstPause<<r.done, longPause)
-	}
 	r.done++
+	limit := backoff.After(r.done, firstPause, longPause)
 	if r.done >= maxTries {
 		return table.ErrBusy
 	}
@@ -52,14 +50,7 @@ func (r *tries) pause(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
 		return table.ErrBusy
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
+	return backoff.Sleep(ctx, wait)
 }
 
 // read repeats a request that changes nothing until it is answered.

@@ -1,0 +1,29 @@
+// Package backoff says how long to wait between two tries, and waits.
+package backoff
+
+import (
+	"context"
+	"time"
+)
+
+// After is the pause after so many failures in a row, counting from 1: first, then twice
+// as long each time, at most most.
+func After(failures int, first, most time.Duration) time.Duration {
+	d := first
+	for ; failures > 1 && d < most; failures-- {
+		d *= 2
+	}
+	return min(d, most)
+}
+
+// Sleep waits, unless ctx ends before.
+func Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
