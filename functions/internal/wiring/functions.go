@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
 	"blindpost/shared/gateway/apigw"
 	"blindpost/shared/gateway/apigw/record"
+	"blindpost/shared/panics"
 	"blindpost/shared/queue/sqs"
 	"blindpost/shared/settings"
 )
@@ -36,12 +35,7 @@ func (a *App) Invoke(ctx context.Context, f Function, payload []byte) (out []byt
 		if ended {
 			return
 		}
-		v := recover()
-		what := fmt.Sprintf("%T", v)
-		if re, ok := v.(runtime.Error); ok {
-			what = re.Error()
-		}
-		a.backend.Log.ErrorContext(ctx, "function panicked", "function", f, "panic", what, "stack", string(debug.Stack()))
+		panics.Log(ctx, a.backend.Log, "function panicked", recover(), "function", f)
 		out, err = nil, errors.New("function panicked")
 	}()
 	out, err = a.invoke(ctx, f, payload)

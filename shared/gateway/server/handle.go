@@ -3,11 +3,9 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime"
-	"runtime/debug"
 
 	"blindpost/shared/gateway"
+	"blindpost/shared/panics"
 )
 
 // Calls into the handler. A panic there is an error here.
@@ -50,13 +48,7 @@ func (s *Server) failed(event string, c *conn, err error) {
 	s.o.Logger.Warn("failed to handle an event", "event", event, "conn", string(c.id), "error", err)
 }
 
-// logPanic logs the stack. The value may hold bytes of a peer, so logPanic logs only
-// its type, or its text if it is an error of the Go runtime.
 func (s *Server) logPanic(event string, id gateway.Conn, v any) {
 	s.o.Observer.Panicked()
-	what := fmt.Sprintf("%T", v)
-	if re, ok := v.(runtime.Error); ok {
-		what = re.Error()
-	}
-	s.o.Logger.Error("handler panicked", "event", event, "conn", string(id), "panic", what, "stack", string(debug.Stack()))
+	panics.Log(s.ctx, s.o.Logger, "handler panicked", v, "event", event, "conn", string(id))
 }

@@ -1,11 +1,9 @@
 package local
 
 import (
-	"fmt"
-	"runtime"
-	"runtime/debug"
 	"time"
 
+	"blindpost/shared/panics"
 	"blindpost/shared/queue"
 )
 
@@ -135,7 +133,10 @@ func (q *Queue) attempt(e entry) {
 	failed, ended := true, false
 	defer func() {
 		if !ended {
-			q.logPanic(e, recover())
+			if cause := recover(); cause != nil { // nil after a Goexit
+				q.watch.JobPanic(e.kind)
+				panics.Log(q.ctx, q.log, "job panicked", cause, "kind", e.kind, "attempt", e.attempt)
+			}
 		}
 		q.watch.JobRun(e.kind, int(e.attempt), time.Since(start), failed)
 		q.finish(e, failed)
@@ -148,20 +149,6 @@ func (q *Queue) attempt(e entry) {
 		Attempt: int(e.attempt),
 	})
 	failed, ended = err != nil, true
-}
-
-// logPanic reports a handler that did not return. The value of the panic may hold
-// anything, so its text is logged only if it is an error of the Go runtime.
-func (q *Queue) logPanic(e entry, cause any) {
-	if cause == nil {
-		return // Goexit
-	}
-	q.watch.JobPanic(e.kind)
-	text := fmt.Sprintf("%T", cause)
-	if r, ok := cause.(runtime.Error); ok {
-		text = r.Error()
-	}
-	q.log.Error("job panicked", "kind", e.kind, "attempt", e.attempt, "panic", text, "stack", string(debug.Stack()))
 }
 
 // finish ends an attempt: the job is done, dead, or retried.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"runtime"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"blindpost/shared/backoff"
+	"blindpost/shared/panics"
 )
 
 // Message is one message of a queue.
@@ -165,7 +164,7 @@ func (c *Consumer) attempt(ctx context.Context, m Message, handle func(context.C
 	ended := false
 	defer func() {
 		if !ended {
-			c.logPanic(ctx, m, recover())
+			panics.Log(ctx, c.o.Log, "handler panicked", recover(), "message", m.ID, "attempt", m.Attempt)
 			err = errPanic
 		}
 	}()
@@ -175,17 +174,6 @@ func (c *Consumer) attempt(ctx context.Context, m Message, handle func(context.C
 		c.o.Log.WarnContext(ctx, "message failed", "message", m.ID, "attempt", m.Attempt, "error", err)
 	}
 	return err
-}
-
-// logPanic logs where a handler panicked. The value of the panic may hold anything, so
-// its text is logged only if it is an error of the Go runtime.
-func (c *Consumer) logPanic(ctx context.Context, m Message, cause any) {
-	text := fmt.Sprintf("%T", cause)
-	if r, ok := cause.(runtime.Error); ok {
-		text = r.Error()
-	}
-	c.o.Log.ErrorContext(ctx, "handler panicked",
-		"message", m.ID, "attempt", m.Attempt, "panic", text, "stack", string(debug.Stack()))
 }
 
 // postpone makes SQS deliver failed messages again after their pause. All messages of a
