@@ -5,7 +5,7 @@
 // it (cdk.json in the root of the repository says how).
 //
 // Without any setting the stack is complete and can be deployed. What can be set
-// is in context.go and README.md; a setting that is unknown or makes no sense ends
+// is in docs/settings.md; a setting that is unknown or makes no sense ends
 // the run before anything is made. The checks of cdk-nag are part of every run: a
 // finding that is not suppressed with a reason fails `cdk synth` and `cdk deploy`.
 package main

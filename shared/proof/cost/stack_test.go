@@ -1,10 +1,14 @@
 package cost
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
+
+	"blindpost/shared/settings"
 )
 
 // What the bill takes for granted about the stack is how the stack is built.
@@ -34,18 +38,19 @@ func TestStackIsAsItIsBuilt(t *testing.T) {
 			t.Errorf("functions/%s has %v MB, not %v", name, n[0], mb)
 		}
 	}
-	if n := numbers("README.md", `\| .alarms. \| .few. \| .few.: \d+ alarms on the (\d+) metrics`); n[0] != alarmMetrics {
-		t.Errorf("the alarms look at %v metrics, not %v", n[0], alarmMetrics)
+	defaults := settings.Defaults()
+	if got := settings.Alarms.Help; settings.Alarms.Of(defaults) != "few" || !strings.Contains(got, fmt.Sprintf(" %d metrics", alarmMetrics)) {
+		t.Errorf("by default the alarms do not look at %v metrics: %s", alarmMetrics, got)
 	}
-	if n := numbers("README.md", `\| .log-retention-days. \| .(\d+). \|`); n[0] != logDays {
-		t.Errorf("logs are kept for %v days, not %v", n[0], logDays)
+	if got := settings.LogRetention.Of(defaults); got != strconv.Itoa(logDays) {
+		t.Errorf("logs are kept for %v days, not %v", got, logDays)
 	}
 	if n := numbers("functions.go", `Schedule_Rate\(awscdk\.Duration_Minutes\(jsii\.Number\((\d+)\)`); n[0] != 1 {
 		t.Errorf("the clock calls every %v minutes, in the run every 1", n[0])
 	}
-	for _, key := range []string{"point-in-time-recovery", "access-log", "dashboard"} {
-		if text, err := os.ReadFile("../../../infra/README.md"); err != nil || !regexp.MustCompile(`\| .`+key+`. \| .true. \|`).Match(text) {
-			t.Errorf("%s is not on by default, and the bill says so (%v)", key, err)
+	for _, on := range []settings.Key[bool]{settings.PointInTimeRecovery, settings.AccessLog, settings.Dashboard} {
+		if !on.Of(defaults) {
+			t.Errorf("%s is not on by default, and the bill says so", on.Name)
 		}
 	}
 }
