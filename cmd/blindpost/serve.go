@@ -163,12 +163,12 @@ func nodeAelos(v settings.Values, log *slog.Logger) (standalone.Aelos, error) {
 	if file == "" {
 		return standalone.Aelos{}, nil
 	}
-	words := secret.New(secret.Options{Read: secret.File(file), Check: aelos.CheckSecrets, Log: log})
-	if _, err := words.All(context.Background()); err != nil {
+	secrets := secret.New(secret.Options{Read: secret.File(file), Check: aelos.CheckSecrets, Log: log})
+	if _, err := secrets.All(context.Background()); err != nil {
 		return standalone.Aelos{}, v.Wrong(settings.AelosSecretFile, "%w", err)
 	}
 	controller, err := aelos.ControllerFrom(v)
-	return standalone.Aelos{Secrets: words.All, Path: settings.AelosPath.Of(v), Controller: controller, Reread: words.Reread}, err
+	return standalone.Aelos{Secrets: secrets.All, Path: settings.AelosPath.Of(v), Controller: controller, Reread: secrets.Reread}, err
 }
 
 // dialects are the protocols that a relay with these settings speaks.

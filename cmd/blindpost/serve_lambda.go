@@ -67,7 +67,7 @@ func newLambdaFront(ctx context.Context, v settings.Values, m *metrics.Metrics, 
 	if err != nil {
 		return nil, err
 	}
-	words, err := callbackSecret(ctx, v, clients, log)
+	shared, err := callbackSecret(ctx, v, clients, log)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func newLambdaFront(ctx context.Context, v settings.Values, m *metrics.Metrics, 
 	}
 	o := invoke.Options{
 		Server: so, Lambda: api, Functions: functions, PathParameter: settings.LambdaPathParameter.Of(v), Timeout: settings.LambdaTimeout.Of(v),
-		Callback: callbackURL(v), Check: words.Check, Log: log, Observer: m.Invoke(),
+		Callback: callbackURL(v), Check: shared.Check, Log: log, Observer: m.Invoke(),
 	}
 	if ingress := settings.LambdaIngress.Of(v); ingress != "" {
 		queue, err := clients.SQS(ctx, ingress)
@@ -108,7 +108,7 @@ func lambdaServer(v settings.Values, m *metrics.Metrics, log *slog.Logger) (serv
 
 // callbackSecret reads the secret at once, so that what is wrong with it is an error at
 // start.
-func callbackSecret(ctx context.Context, v settings.Values, clients invoke.Clients, log *slog.Logger) (*secret.Words, error) {
+func callbackSecret(ctx context.Context, v settings.Values, clients invoke.Clients, log *slog.Logger) (*secret.Rotating, error) {
 	o := secret.Options{Long: true, Log: log}
 	if arn := settings.CallbackSecretARN.Of(v); arn != "" {
 		var err error
@@ -128,11 +128,11 @@ func callbackSecret(ctx context.Context, v settings.Values, clients invoke.Clien
 		}
 		o.Read = secret.File(name)
 	}
-	words := secret.New(o)
-	if _, err := words.Word(ctx); err != nil {
+	shared := secret.New(o)
+	if _, err := shared.Current(ctx); err != nil {
 		return nil, fmt.Errorf("failed to read the secret for the calls of the functions: %w", err)
 	}
-	return words, nil
+	return shared, nil
 }
 
 // callbackTLS puts TLS on the listener for callbacks, if it is set.

@@ -134,8 +134,8 @@ func TestServeLambda(t *testing.T) {
 
 	transport := callback.NewTransport()
 	defer transport.CloseIdleConnections()
-	words := secret.New(secret.Options{Read: secret.File(secretFile), Long: true})
-	c := callback.NewClient("http://"+callbacks, words, transport)
+	shared := secret.New(secret.Options{Read: secret.File(secretFile), Long: true})
+	c := callback.NewClient("http://"+callbacks, shared, transport)
 	if _, err := c.Post(ctx, id, gateway.Message{Data: []byte{0, 0xfe}}); err != nil {
 		t.Fatal(err)
 	}
@@ -160,8 +160,8 @@ func TestServeLambda(t *testing.T) {
 	if status := <-done; status != 0 {
 		t.Errorf("ended with %d:\n%s", status, log.String())
 	}
-	word, err := words.Word(context.Background())
-	if err != nil || strings.Contains(log.String(), word) || !strings.Contains(log.String(), secretFile) {
+	current, err := shared.Current(context.Background())
+	if err != nil || strings.Contains(log.String(), current) || !strings.Contains(log.String(), secretFile) {
 		t.Errorf("%v; the log must name the file of the secret and not the secret:\n%s", err, log.String())
 	}
 	if info, err := os.Stat(secretFile); err != nil || info.Mode().Perm() != 0o600 {

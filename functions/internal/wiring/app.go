@@ -96,11 +96,11 @@ func (a *App) adapterOptions(r *relay.Relay, front gateway.Front) apigw.Options 
 		},
 	}
 	if arn := settings.OriginSecretARN.Of(a.values); arn != "" {
-		words := secret.New(secret.Options{
+		origin := secret.New(secret.Options{
 			Read: func(ctx context.Context) (string, error) { return a.backend.Secret(ctx, arn) },
 			Now:  a.backend.Now, Log: a.backend.Log,
 		})
-		o.OriginHeader, o.Origin = settings.OriginSecretHeader.Of(a.values), words.Check
+		o.OriginHeader, o.Origin = settings.OriginSecretHeader.Of(a.values), origin.Check
 	}
 	return o
 }

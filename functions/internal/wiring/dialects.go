@@ -38,9 +38,9 @@ func (a *App) useAelos(r *relay.Relay) error {
 		return nil
 	}
 	controller, err := aelos.ControllerFrom(a.values)
-	words := secret.New(secret.Options{Read: read, Check: aelos.CheckAnySecret, Now: a.backend.Now, Log: a.backend.Log})
+	secrets := secret.New(secret.Options{Read: read, Check: aelos.CheckAnySecret, Now: a.backend.Now, Log: a.backend.Log})
 	r.Use(aelos.New(r, aelos.Options{
-		Limits: aelos.LimitsFrom(a.values), Secrets: words.All, Path: settings.AelosPath.Of(a.values), Controller: controller,
+		Limits: aelos.LimitsFrom(a.values), Secrets: secrets.All, Path: settings.AelosPath.Of(a.values), Controller: controller,
 	}))
 	return err
 }

@@ -15,9 +15,9 @@ func (a *App) frontClients() func(context.Context, string) (apigw.RemoteFront, e
 	if len(settings.Fronts.Of(a.values)) == 0 {
 		return nil
 	}
-	words := secret.New(secret.Options{Read: a.secret(settings.FrontSecretARN, settings.FrontSecretFile), Long: true, Now: a.backend.Now, Log: a.backend.Log})
+	shared := secret.New(secret.Options{Read: a.secret(settings.FrontSecretARN, settings.FrontSecretFile), Long: true, Now: a.backend.Now, Log: a.backend.Log})
 	transport := callback.NewTransport()
 	return func(_ context.Context, address string) (apigw.RemoteFront, error) {
-		return callback.NewClient(address, words, transport), nil
+		return callback.NewClient(address, shared, transport), nil
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// maxFile is the largest file that is read.
+// maxFile bounds a file of secrets, in bytes.
 const maxFile = 64 << 10
 
 // File is an Options.Read for a file.
@@ -33,8 +33,8 @@ func File(name string) func(context.Context) (string, error) {
 	}
 }
 
-// EnsureFile makes a file with a new word of 128 bits, readable by its owner alone,
-// if there is none of that name. It reports whether it has.
+// EnsureFile makes a file with a random secret of 128 bits, which only its owner may
+// read, unless there is a file of that name. It reports whether it made one.
 func EnsureFile(name string) (bool, error) {
 	if _, err := os.Stat(name); err == nil {
 		return false, nil
@@ -48,8 +48,8 @@ func EnsureFile(name string) (bool, error) {
 	}
 	_, err = f.WriteString(rand.Text() + "\n")
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		// A link and no rename: of two processes that start at once, both use the
-		// file of the first.
+		// A link, not a rename, which would replace the file of another process that has
+		// started at the same time: both then use the first file.
 		err = os.Link(f.Name(), name)
 	}
 	err = errors.Join(err, os.Remove(f.Name()))

@@ -1,12 +1,11 @@
-// Package secret keeps a shared secret of one or several words, separated by white
-// space, that is read from somewhere and read again now and then.
+// Package secret keeps a shared secret that can be rotated: one value or several, separated
+// by white space, read from a file or from AWS and read again every few minutes.
 //
-// Several words are for a rotation without a gap: the side that checks accepts every
-// word, the side that shows one shows the first. So the new word is first added at the
-// end; when everybody has read it, it is moved to the front; and when everybody has
-// read that, the old one is taken out.
+// Several values are for a rotation without a gap: the side that checks accepts each of
+// them, the side that sends one sends the first. So an operator appends the new value, waits
+// until both sides have read it, moves it to the front, waits again, and removes the old one.
 //
-// No error, and nothing that is logged, holds a word.
+// No error and no log line holds a value.
 package secret
 
 import (
@@ -23,144 +22,140 @@ import (
 )
 
 const (
-	// MaxAge is how long the words are believed before they are read again, so that
-	// one that was rotated away is refused soon.
+	// MaxAge is how long the values are used before they are read again, so that a value
+	// that was removed is soon refused.
 	MaxAge = 5 * time.Minute
-	// MinWord is the length of the shortest word that Check accepts and Word shows,
-	// where Options.Long is set.
-	MinWord = 16
-	// forgetAfter is how long the words are believed at least after they were read,
-	// even if somebody says that they are wrong: whoever causes that must not be able
-	// to have them read again with every request.
+	// MinLength is the length of the shortest value, in bytes, where Options.Long is set.
+	MinLength = 16
+	// forgetAfter is how long Forget keeps values that were just read. A peer that can
+	// provoke a refusal must not cause a read with every request.
 	forgetAfter = 10 * time.Second
 )
 
-// Options say where the words come from. Read is required.
+// Options say where the values come from. Read is required.
 type Options struct {
 	Read func(ctx context.Context) (string, error)
-	// Long refuses words that are shorter than MinWord.
+	// Long refuses an empty secret, and values that are shorter than MinLength.
 	Long bool
-	// Check, if there is one, says whether the words that were read are of any use. The
-	// error holds none of them.
-	Check func(words []string) error
+	// Check, if it is set, refuses values that are of no use. Its error must not hold a
+	// value.
+	Check func(values []string) error
 	Now   func() time.Time
 	Log   *slog.Logger
 }
 
-// Words are the words of one secret. They are safe for concurrent use.
-type Words struct {
+// Rotating is a shared secret that can be rotated. It is safe for concurrent use.
+type Rotating struct {
 	o Options
 
-	mu    sync.Mutex
-	words []string
-	at    time.Time
+	mu     sync.Mutex
+	last   []string // nil before the first read
+	readAt time.Time
 }
 
-// New makes Words. It reads nothing yet.
-func New(o Options) *Words {
+// New makes a Rotating. It reads nothing yet.
+func New(o Options) *Rotating {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Words{o: o}
+	return &Rotating{o: o}
 }
 
-// Check reports whether value is one of the words. It takes the same time for all
-// values.
-func (w *Words) Check(ctx context.Context, value string) (bool, error) {
-	words, err := w.current(ctx)
+// Check reports whether value is one of the values. It takes the same time for every
+// value.
+func (r *Rotating) Check(ctx context.Context, value string) (bool, error) {
+	values, err := r.values(ctx)
 	if err != nil {
 		return false, err
 	}
-	// Hashes, because a comparison tells the length.
+	// The time of a comparison depends on the length, so hashes are compared.
 	got, match := sha256.Sum256([]byte(value)), 0
-	for _, word := range words {
-		want := sha256.Sum256([]byte(word))
+	for _, v := range values {
+		want := sha256.Sum256([]byte(v))
 		match |= subtle.ConstantTimeCompare(got[:], want[:])
 	}
 	return match == 1, nil
 }
 
-// Word is the word to show.
-func (w *Words) Word(ctx context.Context) (string, error) {
-	words, err := w.current(ctx)
+// Current is the value to send: the first.
+func (r *Rotating) Current(ctx context.Context) (string, error) {
+	values, err := r.values(ctx)
 	if err != nil {
 		return "", err
 	}
-	if len(words) == 0 {
+	if len(values) == 0 {
 		return "", errors.New("secret is empty")
 	}
-	return words[0], nil
+	return values[0], nil
 }
 
-// All are the words, for a check that is more than a comparison.
-func (w *Words) All(ctx context.Context) ([]string, error) {
-	words, err := w.current(ctx)
-	return slices.Clone(words), err
+// All are the values, for a check that is more than a comparison.
+func (r *Rotating) All(ctx context.Context) ([]string, error) {
+	values, err := r.values(ctx)
+	return slices.Clone(values), err
 }
 
-// Forget has the words read again when they are next needed: the other side has
-// refused one. It reports whether that is so; they may have been read just now.
-func (w *Words) Forget() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.words == nil || w.o.Now().Sub(w.at) < forgetAfter {
+// Forget makes the next use read the values again, because the other side has refused
+// Current. It reports false, and changes nothing, if they were read just now.
+func (r *Rotating) Forget() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last == nil || r.o.Now().Sub(r.readAt) < forgetAfter {
 		return false
 	}
-	w.at = w.o.Now().Add(-MaxAge)
+	r.readAt = r.o.Now().Add(-MaxAge)
 	return true
 }
 
-// Reread has the words read again when they are next needed: the operator has changed
-// them.
-func (w *Words) Reread() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.at = time.Time{}
+// Reread makes the next use read the values again, because the operator has changed them.
+func (r *Rotating) Reread() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.readAt = time.Time{}
 }
 
-func (w *Words) current(ctx context.Context) ([]string, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.words != nil && w.o.Now().Sub(w.at) < MaxAge {
-		return w.words, nil
+// values are the last ones, or new ones if those are too old. If the new ones cannot be
+// read, the last ones are used for another MaxAge.
+func (r *Rotating) values(ctx context.Context) ([]string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last != nil && r.o.Now().Sub(r.readAt) < MaxAge {
+		return r.last, nil
 	}
-	words, err := w.read(ctx)
-	if err != nil && w.words != nil {
-		w.o.Log.WarnContext(ctx, "failed to read a secret again, the last one still counts", "error", err)
-		w.at = w.o.Now()
-		return w.words, nil
+	values, err := r.read(ctx)
+	switch {
+	case err == nil:
+		r.last = values
+	case r.last == nil:
+		return nil, err
+	default:
+		r.o.Log.WarnContext(ctx, "failed to read a secret again, the last one still counts", "error", err)
 	}
+	r.readAt = r.o.Now()
+	return r.last, nil
+}
+
+func (r *Rotating) read(ctx context.Context) ([]string, error) {
+	text, err := r.o.Read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w.words, w.at = words, w.o.Now()
-	return words, nil
-}
-
-func (w *Words) read(ctx context.Context) ([]string, error) {
-	text, err := w.o.Read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	words := strings.Fields(text)
-	if words == nil {
-		words = []string{}
-	}
-	for i, word := range words {
-		if w.o.Long && len(word) < MinWord {
-			return nil, fmt.Errorf("word %d of a secret is shorter than %d characters", i+1, MinWord)
-		}
-	}
-	if w.o.Long && len(words) == 0 {
+	values := append([]string{}, strings.Fields(text)...) // not nil
+	if r.o.Long && len(values) == 0 {
 		return nil, errors.New("secret is empty")
 	}
-	if w.o.Check != nil {
-		if err := w.o.Check(words); err != nil {
+	for i, v := range values {
+		if r.o.Long && len(v) < MinLength {
+			return nil, fmt.Errorf("value %d of a secret is shorter than %d characters", i+1, MinLength)
+		}
+	}
+	if r.o.Check != nil {
+		if err := r.o.Check(values); err != nil {
 			return nil, err
 		}
 	}
-	return words, nil
+	return values, nil
 }

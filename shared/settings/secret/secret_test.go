@@ -24,7 +24,7 @@ type source struct {
 	log   bytes.Buffer
 }
 
-func (s *source) open(long bool) *secret.Words {
+func (s *source) open(long bool) *secret.Rotating {
 	return secret.New(secret.Options{
 		Read: func(context.Context) (string, error) { s.reads++; return s.text, s.err },
 		Long: long,
@@ -35,9 +35,9 @@ func (s *source) open(long bool) *secret.Words {
 
 func (s *source) pass(d time.Duration) { s.now = s.now.Add(d) }
 
-const oldWord, newWord = "the-old-word-of-the-front", "the-new-word-of-the-front"
+const oldValue, newValue = "the-old-secret-of-the-front", "the-new-secret-of-the-front"
 
-func wantCheck(t *testing.T, w *secret.Words, value string, want bool) {
+func wantCheck(t *testing.T, w *secret.Rotating, value string, want bool) {
 	t.Helper()
 	if got, err := w.Check(context.Background(), value); err != nil || got != want {
 		t.Errorf("check of %q is %v, %v, want %v", value, got, err, want)
@@ -45,63 +45,63 @@ func wantCheck(t *testing.T, w *secret.Words, value string, want bool) {
 }
 
 func TestRotation(t *testing.T) {
-	s := &source{text: oldWord + "\n", now: time.Unix(1e9, 0)}
+	s := &source{text: oldValue + "\n", now: time.Unix(1e9, 0)}
 	w := s.open(true)
-	wantCheck(t, w, oldWord, true)
-	wantCheck(t, w, newWord, false)
+	wantCheck(t, w, oldValue, true)
+	wantCheck(t, w, newValue, false)
 	wantCheck(t, w, "", false)
-	wantCheck(t, w, oldWord+"\n", false)
+	wantCheck(t, w, oldValue+"\n", false)
 
-	s.text = oldWord + " " + newWord
-	wantCheck(t, w, newWord, false) // not read again yet
+	s.text = oldValue + " " + newValue
+	wantCheck(t, w, newValue, false) // not read again yet
 	s.pass(secret.MaxAge)
-	wantCheck(t, w, newWord, true)
-	wantCheck(t, w, oldWord, true)
-	if word, err := w.Word(context.Background()); word != oldWord || err != nil {
-		t.Errorf("word is %q, %v", word, err)
+	wantCheck(t, w, newValue, true)
+	wantCheck(t, w, oldValue, true)
+	if got, err := w.Current(context.Background()); got != oldValue || err != nil {
+		t.Errorf("current value is %q, %v", got, err)
 	}
 
-	s.text = newWord
+	s.text = newValue
 	s.pass(time.Second)
 	if w.Forget() {
-		t.Error("words that were read a second ago were forgotten")
+		t.Error("values that were read a second ago were forgotten")
 	}
 	s.pass(time.Minute)
 	if !w.Forget() {
-		t.Error("words of a minute ago were not forgotten")
+		t.Error("values of a minute ago were not forgotten")
 	}
-	wantCheck(t, w, oldWord, false)
-	wantCheck(t, w, newWord, true)
+	wantCheck(t, w, oldValue, false)
+	wantCheck(t, w, newValue, true)
 	if s.reads != 3 {
 		t.Errorf("%d reads, want 3", s.reads)
 	}
 }
 
-func TestSourceThatFails(t *testing.T) {
+func TestFailedRead(t *testing.T) {
 	s := &source{err: errors.New("unreachable"), now: time.Unix(1e9, 0)}
 	w := s.open(true)
-	if _, err := w.Check(context.Background(), oldWord); err == nil {
+	if _, err := w.Check(context.Background(), oldValue); err == nil {
 		t.Error("a secret that cannot be read was checked")
 	}
-	s.text, s.err = oldWord, nil
-	wantCheck(t, w, oldWord, true)
+	s.text, s.err = oldValue, nil
+	wantCheck(t, w, oldValue, true)
 	s.text, s.err = "", errors.New("unreachable again")
 	s.pass(secret.MaxAge)
-	wantCheck(t, w, oldWord, true)
-	if log := s.log.String(); !strings.Contains(log, "unreachable again") || strings.Contains(log, oldWord) {
+	wantCheck(t, w, oldValue, true)
+	if log := s.log.String(); !strings.Contains(log, "unreachable again") || strings.Contains(log, oldValue) {
 		t.Errorf("log: %s", log)
 	}
 }
 
-func TestWordsThatWillNotDo(t *testing.T) {
-	for _, text := range []string{"", " \n", "short", oldWord + " short"} {
+func TestUnusableValues(t *testing.T) {
+	for _, text := range []string{"", " \n", "short", oldValue + " short"} {
 		w := (&source{text: text}).open(true)
 		ok, err := w.Check(context.Background(), text)
 		if ok || err == nil || strings.Contains(err.Error(), "short ") {
 			t.Errorf("%q: %v, %v", text, ok, err)
 		}
-		if word, err := w.Word(context.Background()); word != "" || err == nil {
-			t.Errorf("%q: %q, %v", text, word, err)
+		if got, err := w.Current(context.Background()); got != "" || err == nil {
+			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
 	w := (&source{text: ""}).open(false)

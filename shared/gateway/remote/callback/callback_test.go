@@ -108,11 +108,11 @@ func open(t *testing.T, o callback.HandlerOptions) *stage {
 	server := httptest.NewServer(callback.NewHandler(o))
 	t.Cleanup(func() { s.http.CloseIdleConnections(); server.Close() })
 	s.url = server.URL + o.Prefix
-	s.client = callback.NewClient(s.url, words(word), s.http)
+	s.client = callback.NewClient(s.url, shared(word), s.http)
 	return s
 }
 
-func words(w string) *secret.Words {
+func shared(w string) *secret.Rotating {
 	return secret.New(secret.Options{Read: func(context.Context) (string, error) { return w, nil }})
 }
 
@@ -323,7 +323,7 @@ func TestNoAnswer(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || !callback.Again(err) {
 		t.Errorf("error is %v", err)
 	}
-	nobody := callback.NewClient("http://127.0.0.1:1", words(word), s.http)
+	nobody := callback.NewClient("http://127.0.0.1:1", shared(word), s.http)
 	err = nobody.Close(context.Background(), id, gateway.CloseReplaced, "a reason of somebody")
 	if err == nil || !callback.Again(err) || strings.Contains(err.Error(), "reason") {
 		t.Errorf("error is %v", err)
@@ -339,7 +339,7 @@ func TestNoRedirects(t *testing.T) {
 	defer server.Close()
 	transport := callback.NewTransport()
 	defer transport.CloseIdleConnections()
-	c := callback.NewClient(server.URL, words(word), transport)
+	c := callback.NewClient(server.URL, shared(word), transport)
 	if _, err := c.Post(context.Background(), id, gateway.Message{}); err == nil || asked {
 		t.Errorf("%v, asked %v", err, asked)
 	}

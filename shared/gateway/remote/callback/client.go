@@ -19,12 +19,12 @@ import (
 // maxAnswer is the most bytes that the client reads of an answer.
 const maxAnswer = 64 << 10
 
-// Secret is the shared secret; *secret.Words implements it.
+// Secret is the shared secret; *secret.Rotating implements it.
 type Secret interface {
-	// Word is the secret to send.
-	Word(ctx context.Context) (string, error)
-	// Forget drops a secret that the front refused, so that the next Word reads it
-	// again. It reports whether that may give another secret.
+	// Current is the secret to send.
+	Current(ctx context.Context) (string, error)
+	// Forget drops a secret that the front refused, so that the next
+	// Current reads it again. It reports whether that may give another secret.
 	Forget() bool
 }
 
@@ -141,7 +141,7 @@ func (c *Client) do(ctx context.Context, q request) (status int, body []byte, _ 
 	if !ValidID(q.id) {
 		return 0, nil, gateway.ErrGone // never was a connection
 	}
-	word, err := c.secret.Word(ctx)
+	current, err := c.secret.Current(ctx)
 	if err != nil {
 		return 0, nil, fmt.Errorf("failed to read the secret of the front: %w", err)
 	}
@@ -156,7 +156,7 @@ func (c *Client) do(ctx context.Context, q request) (status int, body []byte, _ 
 	if q.header != nil {
 		r.Header = q.header
 	}
-	r.Header.Set("Authorization", bearer+word)
+	r.Header.Set("Authorization", bearer+current)
 	res, err := c.http.Do(r)
 	if err != nil {
 		return 0, nil, fmt.Errorf("failed to reach the front: %w", withoutURL(err))

@@ -11,7 +11,7 @@ import (
 func TestOptions(t *testing.T) {
 	good := invoke.Options{
 		Lambda: &rig{}, Functions: invoke.Functions{Connect: "c", Message: "m", Disconnect: "d"},
-		Callback: "https://front.example/x", Check: words(word).Check,
+		Callback: "https://front.example/x", Check: shared(word).Check,
 	}
 	if _, err := invoke.New(good); err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ var (
 	_ queue.Queue   = (*rig)(nil)
 )
 
-func words(w string) *secret.Words {
+func shared(w string) *secret.Rotating {
 	return secret.New(secret.Options{Read: func(context.Context) (string, error) { return w, nil }})
 }
 
@@ -76,7 +76,7 @@ func open(t *testing.T, h gateway.Handler, ingress bool, change func(*invoke.Opt
 			ReadLimit: 1 << 20, CloseWait: time.Second, Rand: func() float64 { return 0 },
 		},
 		Lambda: r, Functions: invoke.Functions{Connect: "c", Message: "m", Disconnect: "d"},
-		Callback: r.callback, Check: words(word).Check,
+		Callback: r.callback, Check: shared(word).Check,
 	}
 	if ingress {
 		o.Ingress, o.IngressURL = r, "https://sqs.example/1/ingress.fifo"
@@ -93,7 +93,7 @@ func open(t *testing.T, h gateway.Handler, ingress bool, change func(*invoke.Opt
 		NewClient: func(context.Context, string) (apigw.API, error) { return nil, errors.New("API Gateway was called") },
 		Fronts:    []string{r.callback},
 		NewRemote: func(_ context.Context, address string) (apigw.RemoteFront, error) {
-			return callback.NewClient(address, words(word), transport), nil
+			return callback.NewClient(address, shared(word), transport), nil
 		},
 	})
 	r.adapter = apigw.New(apigw.Options{Handler: h, Front: r.actions, Queue: r, Fronts: []string{r.callback}})
