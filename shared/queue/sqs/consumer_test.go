@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -240,20 +241,20 @@ func TestFailedMessagesArePostponed(t *testing.T) {
 
 func TestBackoffGrows(t *testing.T) {
 	v := &visibility{}
-	c := sqs.NewConsumer(func(context.Context) (sqs.API, error) { return v, nil }, sqs.ConsumerOptions{QueueURL: "url"})
+	part := 0.0
+	c := sqs.NewConsumer(func(context.Context) (sqs.API, error) { return v, nil },
+		sqs.ConsumerOptions{QueueURL: "url", Random: func() float64 { return part }})
 	for attempt := 1; attempt <= 40; attempt++ {
+		part = 0.5 - part // every second pause is a quarter shorter
 		v.got = nil
 		c.Consume(t.Context(), batch(fmt.Sprintf("%d:a1", attempt)), func(context.Context, sqs.Message) error { return errors.New("x") })
 		var got int
 		if _, err := fmt.Sscanf(v.got[0], "a1 %d", &got); err != nil {
 			t.Fatal(err)
 		}
-		longest := 300
-		if attempt < 9 {
-			longest = 1 << (attempt - 1)
-		}
-		if got < max(1, longest/2) || got > longest {
-			t.Errorf("pause after attempt %d is %d s", attempt, got)
+		want := math.Round(min(300, math.Exp2(float64(attempt-1))) * (1 - part/2))
+		if float64(got) != want {
+			t.Errorf("pause after attempt %d is %d s, want %v", attempt, got, want)
 		}
 	}
 }
