@@ -106,14 +106,23 @@ func AddressKey(ip netip.Addr) string {
 }
 
 // TakeAddress counts a new connection of an address, or an HTTP request that a dialect
-// limits like one, and reports whether it is within the limit. The window is the life
-// of the counter: it begins with the first connection and ends when the item expires.
+// limits like one, and reports whether it is within the limit.
 func (r *Relay) TakeAddress(ctx context.Context, ip netip.Addr) (bool, error) {
 	limit := r.Limits().ConnectionsPerIP
 	if limit == 0 {
 		return true, nil
 	}
-	key := table.Key{Partition: AddressPartition + AddressKey(ip), Sort: attrCount}
+	return r.CountAt(ctx, AddressCounter(ip), limit)
+}
+
+// AddressCounter is the key of the counter of an address.
+func AddressCounter(ip netip.Addr) table.Key {
+	return table.Key{Partition: AddressPartition + AddressKey(ip), Sort: attrCount}
+}
+
+// CountAt counts one event in the item at key, and reports whether it is within the limit.
+// The window is the life of the item: it begins with the first event and lasts a minute.
+func (r *Relay) CountAt(ctx context.Context, key table.Key, limit int64) (bool, error) {
 	for range maxTries {
 		old, err := r.table.Write(ctx, table.Op{
 			Action: table.Update, Key: key,
@@ -124,7 +133,7 @@ func (r *Relay) TakeAddress(ctx context.Context, ip netip.Addr) (bool, error) {
 			return old.Attrs[attrCount].Num() < limit, nil
 		}
 		if !errors.Is(err, table.ErrCondition) {
-			return false, fmt.Errorf("failed to count a connection: %w", err)
+			return false, fmt.Errorf("failed to count against a limit: %w", err)
 		}
 		_, err = r.table.Write(ctx, table.Op{
 			Action: table.Put, Key: key,
@@ -136,8 +145,8 @@ func (r *Relay) TakeAddress(ctx context.Context, ip netip.Addr) (bool, error) {
 			return true, nil
 		}
 		if !errors.Is(err, table.ErrCondition) {
-			return false, fmt.Errorf("failed to count a connection: %w", err)
+			return false, fmt.Errorf("failed to count against a limit: %w", err)
 		}
 	}
-	return false, fmt.Errorf("failed to count a connection: %w", table.ErrBusy)
+	return false, fmt.Errorf("failed to count against a limit: %w", table.ErrBusy)
 }

@@ -24,7 +24,7 @@ var (
 	refuseID        = refusal{http.StatusBadRequest, "INVALID_REQUEST", "An identifier in the path is malformed."}
 	refuseRequestID = refusal{http.StatusBadRequest, codeInvalidRequestID, "The time in the request id is too far from now."}
 	refuseToken     = refusal{http.StatusUnauthorized, "UNAUTHORIZED", "Authentication failed."}
-	refuseAddress   = refusal{http.StatusNotFound, "NOT_FOUND", "There is nobody at this address."}
+	refuseAddress   = refusal{http.StatusNotFound, "NOT_FOUND", "There is no device at this address."}
 	refuseDevice    = refusal{http.StatusNotFound, "NOT_FOUND", "There is no such device."}
 	refuseClient    = refusal{http.StatusNotFound, "NOT_FOUND", "There is no such client."}
 	refuseInactive  = refusal{http.StatusForbidden, codeClientInactive, "The client is not active."}
@@ -32,8 +32,7 @@ var (
 	refuseConflict  = refusal{http.StatusConflict, "CONFLICT", "The request id is bound to another address or token."}
 )
 
-// Precheck refuses an upgrade that can be seen to be wrong without looking anything
-// up.
+// Precheck refuses an upgrade whose path or token is malformed.
 func (d *Dialect) Precheck(e gateway.ConnectEvent) (gateway.ConnectResult, bool) {
 	r, ok := routeOf(e.Path)
 	if !ok || !r.valid() {
@@ -80,7 +79,7 @@ func (d *Dialect) Connect(ctx context.Context, c *relay.Conn, e gateway.ConnectE
 	return gateway.ConnectResult{ReadLimit: MaxFrame}, nil
 }
 
-// resultOf is a refusal as it is counted.
+// resultOf is the label by which a refusal is counted.
 func resultOf(status int) string {
 	switch status {
 	case http.StatusBadRequest:
@@ -106,7 +105,7 @@ func (d *Dialect) admitClient(ctx context.Context, c *relay.Conn, r route, token
 		return &refuseDevice, nil
 	}
 	s := &session{Device: r.first, Generation: m.Generation, Client: r.second}
-	return d.enter(ctx, c, s, func(client *clientRecord) *refusal {
+	return d.admitToList(ctx, c, s, func(client *clientRecord) *refusal {
 		switch {
 		case client == nil:
 			return &refuseClient
@@ -121,10 +120,10 @@ func (d *Dialect) admitClient(ctx context.Context, c *relay.Conn, r route, token
 	})
 }
 
-// enter lists the connection of a client, and then looks at the client: whoever
-// suspends the client changes it first and then looks at the list, so one of the two
-// sees the other.
-func (d *Dialect) enter(ctx context.Context, c *relay.Conn, s *session, check func(*clientRecord) *refusal) (*refusal, error) {
+// admitToList lists the connection of a client, and then reads the client. A handler that
+// suspends the client writes it first and then reads the list, so that at least one of
+// the two sees what the other has written.
+func (d *Dialect) admitToList(ctx context.Context, c *relay.Conn, s *session, check func(*clientRecord) *refusal) (*refusal, error) {
 	look := func() (*refusal, error) {
 		client, err := d.loadClient(ctx, s.keys(), s.Client)
 		if err != nil {
@@ -133,7 +132,7 @@ func (d *Dialect) enter(ctx context.Context, c *relay.Conn, s *session, check fu
 		return check(client), nil
 	}
 	if no, err := look(); err != nil || no != nil {
-		return no, err // nothing was written for a stranger
+		return no, err // refused before anything is written
 	}
 	if err := s.put(c); err != nil {
 		return nil, err
@@ -202,10 +201,11 @@ func (d *Dialect) tryPairing(ctx context.Context, c *relay.Conn, r route, token 
 		}
 	}
 	s := &session{Device: h.device, Generation: h.generation, Client: r.second, Pairing: a}
-	return d.enter(ctx, c, s, a.admits)
+	return d.admitToList(ctx, c, s, a.admits)
 }
 
-// admits checks an attempt against the client that it has become.
+// admits checks an attempt against the client that its first request has created, nil if
+// none has.
 func (a *attempt) admits(client *clientRecord) *refusal {
 	switch {
 	case client == nil:
@@ -236,7 +236,7 @@ func (d *Dialect) loadAttempt(ctx context.Context, request string) (deviceKeys, 
 	return deviceKeys{a["d"].Str(), a["g"].Str()}, &attempt{Address: a["ad"].Str(), Token: a["t"].Raw()}, nil
 }
 
-// saveAttempt fixes what was admitted, unless somebody else has been quicker.
+// saveAttempt stores an admitted attempt, on condition that none is stored for the id.
 func (d *Dialect) saveAttempt(ctx context.Context, h deviceKeys, request string, a *attempt) error {
 	_, err := d.core.Table().Write(ctx, table.Op{
 		Action: table.Put, Key: attemptKey(request), Conds: []table.Cond{table.IfAbsent()},
@@ -247,13 +247,13 @@ func (d *Dialect) saveAttempt(ctx context.Context, h deviceKeys, request string,
 		Expires: d.core.Now().Add(d.lim().PairingTTL),
 	})
 	if err != nil {
-		return fmt.Errorf("failed to keep a pairing attempt: %w", err)
+		return fmt.Errorf("failed to store a pairing attempt: %w", err)
 	}
 	return nil
 }
 
-// admitDevice admits a device. It takes the place of its connection before, and a job
-// sends it what waits.
+// admitDevice admits a device. Its connection replaces the one before, and a job sends
+// the messages that wait for it.
 func (d *Dialect) admitDevice(ctx context.Context, c *relay.Conn, r route, token []byte) (*refusal, error) {
 	group := groupOf(r.first)
 	release, err := d.core.Hold(ctx, group, deviceMember)
@@ -284,7 +284,7 @@ func (d *Dialect) admitDevice(ctx context.Context, c *relay.Conn, r route, token
 		if err != nil {
 			return nil, err
 		}
-		// If this fails, so does the upgrade, and nobody waits for it.
+		// If this fails, so does the upgrade, and the device connects again.
 		return nil, d.next(ctx, jobDrain, jobBody{Device: r.first, Generation: m.Generation, Conn: c.ID, At: c.At}, time.Time{})
 	}
 	return nil, fmt.Errorf("failed to admit a device: %w", table.ErrBusy)

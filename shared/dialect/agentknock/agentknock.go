@@ -20,12 +20,12 @@ import (
 // Options are what the dialect is made of.
 type Options struct {
 	Limits Limits
-	// RemoteIP is the client's address of a request to the HTTP endpoints; nil if
-	// there is none, and then nobody is limited by it.
+	// RemoteIP is the client's address of a request to the HTTP endpoints. If it is nil,
+	// there is no limit per address.
 	RemoteIP func(*http.Request) netip.Addr
 	// Pusher wakes devices.
 	Pusher push.Sender
-	// Attestation is what claims have to bring along; by default nothing.
+	// Attestation is what claims have to prove; by default nothing.
 	Attestation attest.Policy
 }
 
@@ -62,11 +62,11 @@ func (d *Dialect) lim() *Limits { return d.limits.Load() }
 // Name is "agentknock".
 func (d *Dialect) Name() string { return name }
 
-// GroupTTL is how long a device lives without any connection: until it is deleted.
+// GroupTTL is 0: a device without connections is kept until it is deleted.
 func (d *Dialect) GroupTTL() time.Duration { return 0 }
 
-// ReplacedCode is 1000: the protocol has no code of its own for a device whose newer
-// connection has won.
+// ReplacedCode is 1000: the protocol has no code for a connection that a newer one of the
+// device has replaced.
 func (d *Dialect) ReplacedCode() gateway.CloseCode { return gateway.CloseNormal }
 
 // Presence has no frame in this protocol.
@@ -75,18 +75,18 @@ func (d *Dialect) Presence(string, bool) (relay.Frame, bool) { return relay.Fram
 // Undelivered has no frame in this protocol.
 func (d *Dialect) Undelivered(string) (relay.Frame, bool) { return relay.Frame{}, false }
 
-// Wake makes no push: nothing waits in the mailbox of the core. See wake.go.
+// Wake makes no push: this dialect does not use the mailbox of the core. See wake.go.
 func (d *Dialect) Wake(*relay.Member, relay.Frame) (push.Notification, bool) {
 	return push.Notification{}, false
 }
 
 // Kinds of jobs, without the name of the dialect.
 const (
-	jobDrain   = "drain"   // a device has connected, or has room for more
-	jobDeliver = "deliver" // a message could not be posted
-	jobWake    = "wake"    // a device may have to be woken
-	jobEvict   = "evict"   // a client that may not be connected may be
-	jobPurge   = "purge"   // a device was deleted
+	jobDrain   = "drain"   // sends a device the messages that wait for it
+	jobDeliver = "deliver" // posts a message again after a failure
+	jobWake    = "wake"    // sends a device a push, if it is offline and messages wait
+	jobEvict   = "evict"   // closes connections of a suspended or revoked client
+	jobPurge   = "purge"   // deletes what is left of a deleted device
 )
 
 // JobWake is the kind of the job that pushes.
@@ -99,7 +99,7 @@ type jobBody struct {
 	Client     string       `json:"c,omitempty"`
 	Request    string       `json:"r,omitempty"`
 	Conn       gateway.Conn `json:"n,omitempty"`
-	At         time.Time    `json:"a,omitzero"` // when that was opened
+	At         time.Time    `json:"a,omitzero"` // when Conn was opened
 	Round      int          `json:"o,omitempty"`
 }
 
@@ -113,7 +113,7 @@ func (d *Dialect) later(ctx context.Context, kind string, b jobBody, at time.Tim
 	return d.core.Later(ctx, d, kind, body, at)
 }
 
-// next sends a job that comes before what the connection sends from now on, or from at.
+// next is later for a job that belongs to b.Conn, see relay.Relay.Next.
 func (d *Dialect) next(ctx context.Context, kind string, b jobBody, at time.Time) error {
 	body, err := json.Marshal(b)
 	if err != nil {
@@ -122,7 +122,7 @@ func (d *Dialect) next(ctx context.Context, kind string, b jobBody, at time.Time
 	return d.core.Next(ctx, d, kind, b.Conn, body, at)
 }
 
-// Job does what could not be done at once.
+// Job runs a job.
 func (d *Dialect) Job(ctx context.Context, j queue.Job) error {
 	var b jobBody
 	if err := json.Unmarshal(j.Body, &b); err != nil {
@@ -149,7 +149,7 @@ func (d *Dialect) hold(ctx context.Context, h deviceKeys) (release func(), err e
 	return d.core.Hold(ctx, h.group(), deviceMember)
 }
 
-// device reads the member of a device in this life of it, nil if it was deleted.
+// device reads the member of one generation of a device, nil if that was deleted.
 func (d *Dialect) device(ctx context.Context, h deviceKeys) (*relay.Member, error) {
 	m, err := d.core.GetMember(ctx, h.group(), deviceMember)
 	if err != nil || m == nil || m.Generation != h.generation {
@@ -158,8 +158,8 @@ func (d *Dialect) device(ctx context.Context, h deviceKeys) (*relay.Member, erro
 	return m, nil
 }
 
-// post sends a frame to a connection. It reports false if that is no more, which is
-// no error: its Disconnect tells.
+// post sends a frame to a connection. It reports false if the connection is gone, which
+// is no error: its Disconnect follows.
 func (d *Dialect) post(ctx context.Context, c gateway.Conn, f relay.Frame) (bool, error) {
 	_, err := d.core.Front().Post(ctx, c, gateway.Message{Data: f.Data, Text: f.Text})
 	if errors.Is(err, gateway.ErrGone) {
@@ -184,7 +184,7 @@ func (d *Dialect) close(ctx context.Context, c gateway.Conn, code gateway.CloseC
 	return nil
 }
 
-// endWith tells a peer what is wrong and closes.
-func (d *Dialect) endWith(ctx context.Context, c *relay.Conn, s scope, f *fault, code gateway.CloseCode) error {
+// failAndClose sends a peer an error and closes its connection.
+func (d *Dialect) failAndClose(ctx context.Context, c *relay.Conn, s scope, f *fault, code gateway.CloseCode) error {
 	return errors.Join(d.reply(ctx, c, f.frame(s)), d.close(ctx, c.ID, code, f.code))
 }

@@ -12,52 +12,52 @@ import (
 	"blindpost/shared/table"
 )
 
-// maxTries bounds how often a change is decided again because something has changed
-// meanwhile. Within one process that does not happen.
+// maxTries bounds how often a change is decided because another handler wrote first.
+// Within one process that does not happen.
 const maxTries = 32
 
-// move is what a frame wants of an exchange.
+// move is what a frame asks of an exchange.
 type move struct {
 	scope
 	event Event
-	// resume asks for the state instead: it is no event, but it is activity.
+	// resume asks for the state. It is no event, but counts as activity.
 	resume bool
-	// payload is that of a message that is sent.
+	// payload is that of a new message.
 	payload []byte
-	// conn is the connection of a client that publishes or resumes, and connAt when it
+	// conn is the connection on which a client publishes or resumes; connAt is when it
 	// was opened.
 	conn   gateway.Conn
 	connAt time.Time
-	// self is the device, of a frame of a client.
+	// self is the device, for a frame of a client.
 	self *relay.Member
-	// frame tells a frame that is delivered again, see relay.Conn.FrameID, and device
-	// whose frame it is.
+	// frame is the id of the frame, by which a second delivery is found, see
+	// relay.Conn.FrameID. device says that the device has sent it.
 	frame  string
 	device bool
-	// pairing is the attempt of a connection for an initial pairing: what the client
-	// record is made of, if there is none yet.
+	// pairing is the attempt of a connection for an initial pairing. If there is no client
+	// record yet, it is made from the attempt.
 	pairing *attempt
 }
 
-// outcome is what became of a move.
+// outcome is the outcome of a move.
 type outcome struct {
-	// x is the exchange after it, nil if there is none.
+	// x is the exchange after the move, nil if there is none.
 	x       *record
 	verdict Verdict
-	// again says that the frame was handled before, perhaps not to its end: it is
-	// answered as if it were the first time.
+	// again says that the frame was handled before, perhaps not to its end: it gets the
+	// same answer again.
 	again bool
-	// remind says that the device is to be sent once more what it has not acked: the
-	// handler that has accepted it may have died before it sent it.
+	// remind says that a message which the device has not acked is to be posted again: the
+	// handler that has accepted the message may have died before it posted it.
 	remind bool
-	// taken says that the device has the request, as is known since this move, or since
-	// the first time that it was handled.
+	// taken says that this move shows that the device has the request, now or when it was
+	// handled for the first time.
 	taken bool
 	// payload is that of the move, if it was accepted now.
 	payload []byte
 }
 
-// apply carries a move out. A *fault is the answer to a move that is not admitted.
+// apply carries out a move. A *fault is the answer to a move that is refused.
 func (d *Dialect) apply(ctx context.Context, h deviceKeys, m move) (outcome, error) {
 	counted := false
 	for range maxTries {
@@ -67,9 +67,9 @@ func (d *Dialect) apply(ctx context.Context, h deviceKeys, m move) (outcome, err
 			continue
 		case errors.Is(err, errFull):
 			if counted {
-				return outcome{}, &fault{codeCapacityExceeded, "too much is waiting already", capacityPause}
+				return outcome{}, &fault{codeCapacityExceeded, "too much is waiting already", capacityRetry}
 			}
-			// The counters may count what has expired.
+			// The counters may include expired exchanges.
 			if err := d.recount(ctx, h, m.Client); err != nil {
 				return outcome{}, err
 			}
@@ -103,12 +103,12 @@ func (d *Dialect) tryApply(ctx context.Context, h deviceKeys, m move) (outcome, 
 	case x != nil && x.Client != m.Client:
 		return foreign(m)
 	case x != nil && x.Live() && client == nil:
-		// They were made in one step, after the client was looked for.
+		// One transaction has created both, after the client was read.
 		return outcome{}, table.ErrCondition
 	case x == nil && m.event == RequestSent && !m.resume:
 		return d.begin(ctx, h, m, client, holds)
 	case x == nil && m.event == CompletionSent && !m.resume:
-		return d.useUp(ctx, h, m, client, holds)
+		return d.markUsed(ctx, h, m, client, holds)
 	case x == nil:
 		return outcome{verdict: verdictOfUnknown(m)}, nil
 	}
@@ -136,9 +136,9 @@ func (d *Dialect) tryApply(ctx context.Context, h deviceKeys, m move) (outcome, 
 	return out, nil
 }
 
-// current takes the connection out of a move if that is no more, as far as the front
-// knows: frames of two connections come in any order, and what comes late on the older
-// one need not be answered there.
+// current takes the connection out of a move if the front says that it is gone. Frames of
+// two connections come in any order, and a late frame of the older connection need not be
+// answered there.
 func (d *Dialect) current(ctx context.Context, m move, x *record) (move, error) {
 	if m.conn == "" || slices.Contains(x.Conns, m.conn) || !m.connAt.Before(x.ConnAt) {
 		return m, nil
@@ -150,8 +150,8 @@ func (d *Dialect) current(ctx context.Context, m move, x *record) (move, error) 
 	return m, err
 }
 
-// foreign answers a move on an exchange of another client: for this one there is no
-// such exchange, and none can be.
+// foreign answers a move on an exchange of another client. This client has no such
+// exchange, and cannot begin one with that id.
 func foreign(m move) (outcome, error) {
 	if m.event == RequestSent && !m.resume {
 		return outcome{}, &fault{code: codeRequestIDConflict, message: "the request id belongs to another exchange"}
@@ -162,7 +162,7 @@ func foreign(m move) (outcome, error) {
 	return outcome{verdict: verdictOfUnknown(m)}, nil
 }
 
-// verdictOfUnknown is the verdict where there is no exchange.
+// verdictOfUnknown is the verdict on a move without an exchange.
 func verdictOfUnknown(m move) Verdict {
 	if !m.resume && (m.event == RequestTaken || m.event == ResponseTaken || m.event == CompletionTaken) {
 		return Ignored
@@ -170,7 +170,7 @@ func verdictOfUnknown(m move) Verdict {
 	return Dead
 }
 
-// decide says what a move does to an exchange. The step is nil if there is nothing to
+// decide returns the outcome of a move and the step to write, nil if there is nothing to
 // write.
 func (m move) decide(x *record, d *Dialect) (outcome, *step) {
 	now, lim := d.core.Now(), d.lim()
@@ -216,7 +216,7 @@ func (m move) decide(x *record, d *Dialect) (outcome, *step) {
 	y.settle()
 	if !now.Before(y.keepUntil(lim)) {
 		out.x = x
-		return out, nil // forgotten, but for the second to which the table rounds
+		return out, nil // it has expired, and is there only because the table rounds to seconds
 	}
 	if !changed && !x.stale && !moved && y.Reminded == x.Reminded && y.Heard == x.Heard && y.Deadline.Equal(x.Deadline) {
 		out.x = x
@@ -259,8 +259,8 @@ func (d *Dialect) begin(ctx context.Context, h deviceKeys, m move, client *clien
 	return outcome{x: x, verdict: Changed, payload: m.payload}, nil
 }
 
-// mayBegin checks the id of a new exchange and the rates, and returns the counters of
-// the device.
+// mayBegin checks the id of a new exchange and the rates. It returns the counters of the
+// device.
 func (d *Dialect) mayBegin(ctx context.Context, h deviceKeys, m move, client *clientRecord) (usage, error) {
 	now, lim := d.core.Now(), d.lim()
 	if !fresh(m.Request, now) {
@@ -284,9 +284,9 @@ func (d *Dialect) mayBegin(ctx context.Context, h deviceKeys, m move, client *cl
 	return u, nil
 }
 
-// useUp notes that an id is used, by a completion that came before its request or
-// without one. Ids that are not fresh cannot be used anyway.
-func (d *Dialect) useUp(ctx context.Context, h deviceKeys, m move, client *clientRecord, holds []table.Op) (outcome, error) {
+// markUsed notes that an id is used, by a completion that came before its request or
+// without one. An id that is not fresh needs no note, because no exchange can begin with it.
+func (d *Dialect) markUsed(ctx context.Context, h deviceKeys, m move, client *clientRecord, holds []table.Op) (outcome, error) {
 	if !fresh(m.Request, d.core.Now()) {
 		return outcome{verdict: Repeated}, nil
 	}
@@ -309,15 +309,15 @@ func (d *Dialect) useUp(ctx context.Context, h deviceKeys, m move, client *clien
 	return outcome{verdict: Repeated}, nil
 }
 
-// full reports whether there is no room for more; in the share of pairings, if it is
-// about one.
+// full reports whether a limit on what is stored is reached; for a pairing, its share of
+// the limit counts too.
 func (d *Dialect) full(u usage, client *clientRecord, open, bytes int64, pairs bool) bool {
 	lim := d.lim()
 	over := func(have, more, limit int64) bool { return limit > 0 && more > 0 && have+more > limit }
 	if over(u.Open, open, lim.DeviceOpenExchanges) || over(u.Bytes, bytes, lim.DeviceStoredBytes) {
 		return true
 	}
-	if pairs && (over(u.PairOpen, open, share(lim.DeviceOpenExchanges, fewPairings)) ||
+	if pairs && (over(u.PairOpen, open, share(lim.DeviceOpenExchanges, minPairings)) ||
 		over(u.PairBytes, bytes, share(lim.DeviceStoredBytes, MaxFrame))) {
 		return true
 	}

@@ -7,10 +7,10 @@ import (
 	"blindpost/shared/relay"
 )
 
-// An exchange belongs to the connections on which its client has published or resumed
-// it. One would be enough if it were known which: but frames of two connections come in
-// any order, and of a connection whose network has vanished nobody knows that it is
-// dead. So the last few get receipts and responses, and who is dead does not hear it.
+// An exchange is associated with the connections on which its client has published or
+// resumed it. The newest would be enough if it were known: but frames of two connections
+// come in any order, and a connection whose network is gone looks alive. So the last few
+// connections get receipts and responses.
 
 // maxConns is how many connections of its client an exchange is associated with.
 const maxConns = 4
@@ -18,7 +18,7 @@ const maxConns = 4
 // connAttrs are the attributes that hold them.
 var connAttrs = [maxConns]string{"cn", "cn1", "cn2", "cn3"}
 
-// associate puts a connection first. Those that the front knows to be gone are left out.
+// associate puts a connection first, and drops those that the front knows to be gone.
 func (x *record) associate(c gateway.Conn, at time.Time, gone func(gateway.Conn) bool) {
 	conns := []gateway.Conn{c}
 	for _, other := range x.Conns {
@@ -32,14 +32,14 @@ func (x *record) associate(c gateway.Conn, at time.Time, gone func(gateway.Conn)
 	}
 }
 
-// remind reports whether the device is to be sent once more what it has not acked, and
-// notes it. That is done once on each of its connections, or else a client could have
-// it sent as often as it likes.
+// remind reports whether the message that the device has not acked is to be posted again,
+// and notes that it was. That happens once per message and connection of the device:
+// otherwise a client could cause any number of posts.
 func (x *record) remind(device *relay.Member) bool {
 	if device == nil || device.Conn == "" || !x.Live() {
 		return false
 	}
-	// Twice the epoch, and one more for a completion.
+	// The mark is twice the epoch for a request, and one more for a completion.
 	mark := 2 * device.Epoch
 	switch {
 	case x.Request == Accepted && takesMessages(device):

@@ -10,13 +10,13 @@ import (
 	"blindpost/shared/table"
 )
 
-// What a connection for an initial pairing is told whose attempt is no more.
+// Errors of a connection for an initial pairing whose attempt has expired.
 var (
 	errAttemptOver  = errors.New("the pairing attempt is over")
 	errOtherAttempt = errors.New("the request id is bound to another address or token")
 )
 
-// attemptOver answers a frame of an attempt that is over, and ends the connection.
+// attemptOver answers a frame of an attempt that has expired, and closes the connection.
 func (d *Dialect) attemptOver(ctx context.Context, c *relay.Conn, s scope, m move) error {
 	f := (&fault{code: codeClientInactive, message: errAttemptOver.Error()}).frame(s)
 	switch {
@@ -28,10 +28,9 @@ func (d *Dialect) attemptOver(ctx context.Context, c *relay.Conn, s scope, m mov
 	return errors.Join(d.reply(ctx, c, f), d.close(ctx, c.ID, gateway.ClosePolicy, errAttemptOver.Error()))
 }
 
-// attemptHolds checks that a frame belongs to what was admitted: to the client, or, as
-// long as there is none, to the attempt. A connection may be older than that, for an
-// attempt is not remembered for ever and another one may have taken its id. The
-// operations are to go with the write that makes the client.
+// attemptHolds checks that the attempt of a connection is still the one of the client, or,
+// as long as there is no client, the stored one: the attempt may have expired, and another
+// may have its id. The transaction that creates the client has to include the operations.
 func (d *Dialect) attemptHolds(ctx context.Context, h deviceKeys, m move, client *clientRecord) ([]table.Op, error) {
 	a := m.pairing
 	if client != nil {

@@ -9,14 +9,14 @@ import (
 	"blindpost/shared/dialect/agentknock/attest"
 )
 
-// attestation is what a device says of itself when it claims its id. The
-// specification has no list of types, so the chain alone tells whether it is one.
+// attestation is the proof that a device sends with its claim. The specification lists no
+// types, so only the chain is checked.
 type attestation struct {
 	chain []string
 }
 
-// parseAttestation reads that member of a claim, nil if there is none. It reports false
-// if the form is wrong.
+// parseAttestation reads the attestation of a claim, nil if there is none. It reports
+// false if the form is wrong.
 func parseAttestation(raw []byte) (*attestation, bool) {
 	if raw == nil || string(raw) == "null" {
 		return nil, true
@@ -46,8 +46,8 @@ func parseAttestation(raw []byte) (*attestation, bool) {
 	return &a, err == nil && seen["type"] && seen["certificate_chain"]
 }
 
-// unattested is why a claim without a good attestation is refused. Its texts hold
-// nothing of what was sent.
+// unattested is why a claim without a valid attestation is refused. Its texts repeat
+// nothing of the claim.
 type unattested struct {
 	code   string
 	reason error
@@ -59,7 +59,7 @@ func (u *unattested) message() string { return "The device is not attested: " + 
 
 var errNoAttestation = errors.New("this relay demands an attestation")
 
-// attested says whether a new claim brings what the operator demands.
+// attested checks that a new claim has the attestation that the operator demands.
 func (d *Dialect) attested(a *attestation, device, token string) error {
 	switch demand := d.attestation.Demand; {
 	case demand == attest.Off:
@@ -75,10 +75,10 @@ func (d *Dialect) attested(a *attestation, device, token string) error {
 	return nil
 }
 
-// challenges are what an attestation may have been made for: the specification does not
-// say whether the token in it is the text of the claim or the bytes that this stands
-// for. Either is bound to the same device and the same token, and cannot be taken for
-// the other, since they differ in length.
+// challenges are those that an attestation may answer. The specification does not say
+// whether they contain the token as the text of the claim or as the bytes that it encodes.
+// Both are bound to the same device and token, and cannot be confused, because they
+// differ in length.
 func challenges(device, token string) [][]byte {
 	of := func(token string) []byte {
 		sum := sha256.Sum256([]byte("agentknock-device-claim-v1\x00" + device + "\x00" + token))

@@ -11,14 +11,14 @@ import (
 // clientFrame handles a frame of a client. The device is held.
 func (d *Dialect) clientFrame(ctx context.Context, c *relay.Conn, s *session, f frame) error {
 	h := s.keys()
-	self, client, err := d.mayStay(ctx, c, s, f.scope)
+	self, client, err := d.checkClient(ctx, c, s, f.scope)
 	if err != nil || self == nil {
 		return err
 	}
 	if f.Type == typeMessage && messageSize(f.scope, addressFor(s, client, f.Request))+len(f.Payload) > MaxFrame {
-		// The device would refuse it: the address makes it longer.
+		// The relay adds the address, which makes the frame too large for the device.
 		no := &fault{code: codeInvalidFrame, message: "with the address the message is larger than a frame can be"}
-		return d.endWith(ctx, c, f.scope, no, gateway.CloseTooLarge)
+		return d.failAndClose(ctx, c, f.scope, no, gateway.CloseTooLarge)
 	}
 	m := move{scope: f.scope, frame: c.FrameID(), connAt: c.At, pairing: s.Pairing, self: self}
 	switch {
@@ -50,8 +50,8 @@ func (d *Dialect) clientFrame(ctx context.Context, c *relay.Conn, s *session, f 
 	}
 }
 
-// addressFor is the address that goes with a message to the device: its exchange may be
-// that of the initial pairing, on whatever connection it comes.
+// addressFor is the address that goes with a message to the device. The exchange of the
+// initial pairing has one, whatever connection its messages come on.
 func addressFor(s *session, client *clientRecord, request string) string {
 	switch {
 	case s.Pairing != nil:
@@ -62,16 +62,16 @@ func addressFor(s *session, client *clientRecord, request string) string {
 	return ""
 }
 
-// mayStay checks that the device is still there and that the client is one that may
-// be connected; if not, the connection ends, and the device is nil.
-func (d *Dialect) mayStay(ctx context.Context, c *relay.Conn, s *session, sc scope) (*relay.Member, *clientRecord, error) {
+// checkClient checks that the device exists and that the client may be connected. If not,
+// it closes the connection and returns nil as the device.
+func (d *Dialect) checkClient(ctx context.Context, c *relay.Conn, s *session, sc scope) (*relay.Member, *clientRecord, error) {
 	inactive := &fault{code: codeClientInactive, message: "the pairing is not active"}
 	m, err := d.device(ctx, s.keys())
 	if err != nil {
 		return nil, nil, err
 	}
 	if m == nil {
-		return nil, nil, d.endWith(ctx, c, sc, inactive, gateway.CloseRevoked)
+		return nil, nil, d.failAndClose(ctx, c, sc, inactive, gateway.CloseRevoked)
 	}
 	client, err := d.loadClient(ctx, s.keys(), s.Client)
 	switch {
@@ -80,40 +80,40 @@ func (d *Dialect) mayStay(ctx context.Context, c *relay.Conn, s *session, sc sco
 	case client == nil && s.Pairing != nil:
 		return m, nil, nil
 	case client == nil:
-		return nil, nil, d.endWith(ctx, c, sc, inactive, gateway.CloseRevoked)
+		return nil, nil, d.failAndClose(ctx, c, sc, inactive, gateway.CloseRevoked)
 	}
-	if code, over := endOf(client.State); over {
-		return nil, nil, d.endWith(ctx, c, sc, inactive, code)
+	if code, over := closeCodeOf(client.State); over {
+		return nil, nil, d.failAndClose(ctx, c, sc, inactive, code)
 	}
 	return m, client, nil
 }
 
-// failed answers a move that was not admitted.
+// failed answers a move that was refused.
 func (d *Dialect) failed(ctx context.Context, c *relay.Conn, s scope, err error) error {
 	var f *fault
 	switch {
 	case errors.Is(err, errOtherAttempt):
 		f = &fault{code: codeRequestIDConflict, message: errOtherAttempt.Error()}
-		return d.endWith(ctx, c, s, f, gateway.ClosePolicy)
+		return d.failAndClose(ctx, c, s, f, gateway.ClosePolicy)
 	case errors.As(err, &f):
 		return d.reply(ctx, c, f.frame(s))
 	}
 	if errors.Is(err, errNoDevice) {
 		f = &fault{code: codeClientInactive, message: "the device is gone"}
-		return d.endWith(ctx, c, s, f, gateway.CloseRevoked)
+		return d.failAndClose(ctx, c, s, f, gateway.CloseRevoked)
 	}
 	return err
 }
 
-// requestSent answers a request: first the ack, then the receipt or the delivery, so
-// that nothing of the device can come before the ack.
+// requestSent answers a request. The ack comes before the receipt and the delivery, so
+// that no frame of the device can reach the client before the ack.
 func (d *Dialect) requestSent(ctx context.Context, c *relay.Conn, h deviceKeys, s scope, out outcome) error {
 	if out.verdict == Dead {
 		return d.reply(ctx, c, inactiveFrame(s.whole()))
 	}
 	err := d.reply(ctx, c, ackFrame(s))
 	if err != nil && d.distributed() {
-		return err // the frame comes again, and the ack has to be the first
+		return err // the frame is delivered again, and the ack has to come first
 	}
 	if out.x.Request == Delivered {
 		err = errors.Join(err, d.reply(ctx, c, receiptFrame(s)))
@@ -123,15 +123,15 @@ func (d *Dialect) requestSent(ctx context.Context, c *relay.Conn, h deviceKeys, 
 		return errors.Join(err, d.deliver(ctx, h, out.x, request, out.payload))
 	case out.verdict == Repeated:
 		// A client that has missed the ack sends its request again and does not resume.
-		return errors.Join(err, d.takenUp(ctx, c, h, out))
+		return errors.Join(err, d.sendWaiting(ctx, c, h, out))
 	}
 	return err
 }
 
-// takenUp sends what waits in an exchange that its client has taken up on a connection:
-// the response to it there, and the request to the device once more, in case whoever
-// accepted it did not come that far.
-func (d *Dialect) takenUp(ctx context.Context, c *relay.Conn, h deviceKeys, out outcome) error {
+// sendWaiting posts what waits in an exchange that its client has published again or
+// resumed on c: the response on c, and the request to the device once more, in case the
+// handler that has accepted it has died before its post.
+func (d *Dialect) sendWaiting(ctx context.Context, c *relay.Conn, h deviceKeys, out outcome) error {
 	if out.x.Response == Accepted {
 		return d.respondOn(ctx, c.ID, h, out.x, nil)
 	}
@@ -141,7 +141,7 @@ func (d *Dialect) takenUp(ctx context.Context, c *relay.Conn, h deviceKeys, out 
 	return nil
 }
 
-// completionSent answers a completion, which is always accepted, if only to be
+// completionSent answers a completion. Every completion gets an ack, also one that is
 // discarded.
 func (d *Dialect) completionSent(ctx context.Context, c *relay.Conn, h deviceKeys, s scope, out outcome) error {
 	err := d.reply(ctx, c, ackFrame(s))
@@ -179,5 +179,5 @@ func (d *Dialect) resumed(ctx context.Context, c *relay.Conn, h deviceKeys, s sc
 	if err := d.reply(ctx, c, stateFrame(s, out.x.Exchange)); err != nil {
 		return err
 	}
-	return d.takenUp(ctx, c, h, out)
+	return d.sendWaiting(ctx, c, h, out)
 }

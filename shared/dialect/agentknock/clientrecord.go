@@ -24,26 +24,28 @@ type clientRecord struct {
 	State   string
 	Token   []byte // hashed; nil when revoked
 	Address string
-	// Changed is the frame that has set the state last, see relay.Conn.FrameID.
+	// Changed is the id of the frame that has set the state last, see relay.Conn.FrameID.
 	Changed string
 	usage
-	// isNew says that there is none yet.
+	// isNew says that the record is not stored yet.
 	isNew bool
 }
 
-// usage is what limits count, of a client or of a device. Seq is the number of the
-// last exchange, of a device only.
+// usage holds the counters of a client or of a device. Only a device has Seq, the number
+// of its last exchange.
 type usage struct {
 	Open, Bytes int64
 	Began       int64 // exchanges in the window
 	Window      time.Time
 	Seq         int64
-	// PairOpen, PairBytes and PairBegan are those of exchanges that pair, which are in
-	// the others too; of a device only. See share.
+	// PairOpen, PairBytes and PairBegan count the exchanges of initial pairings, which
+	// the others include. Only a device has them. See share.
 	PairOpen, PairBytes, PairBegan int64
-	// pairing says that they are there: devices that were claimed before do not have them.
+	// pairing says that they are stored: devices that were claimed by earlier versions do
+	// not have them.
 	pairing bool
-	// Changes is how often it was counted: who counts anew can tell that nobody else has.
+	// Changes is how often the counters were changed: a recount is written on condition
+	// that it is as it was read.
 	Changes int64
 }
 
@@ -80,12 +82,12 @@ func (u usage) attrs() table.Attrs {
 	}
 }
 
-// unchanged is the condition that nothing was counted since it was read.
+// unchanged is the condition that the counters are as they were read.
 func (u usage) unchanged() []table.Cond {
 	return []table.Cond{table.IfEqual(attrChange, table.Number(u.Changes))}
 }
 
-// begin counts a new exchange in its window; if there are too many, it says how long
+// begin counts a new exchange in its window; if there are too many, it returns how long
 // to wait.
 func (u *usage) begin(now time.Time, limit int64) (wait time.Duration) {
 	if age := now.Sub(u.Window); age >= minute || age < 0 {
@@ -98,13 +100,13 @@ func (u *usage) begin(now time.Time, limit int64) (wait time.Duration) {
 	return 0
 }
 
-// beginPairing is begin for an exchange that pairs, which has a limit of its own as well.
+// beginPairing is begin for the exchange of an initial pairing, which has a second limit.
 func (u *usage) beginPairing(now time.Time, limit int64) (wait time.Duration) {
 	before := *u
 	if wait := u.begin(now, limit); wait > 0 {
 		return wait
 	}
-	if limit > 0 && u.PairBegan >= share(limit, fewPairings) {
+	if limit > 0 && u.PairBegan >= share(limit, minPairings) {
 		wait := u.Window.Add(minute).Sub(now)
 		*u = before
 		return wait
@@ -113,8 +115,8 @@ func (u *usage) beginPairing(now time.Time, limit int64) (wait time.Duration) {
 	return 0
 }
 
-// pendingTTL is how long a client is remembered that was never accepted, from the last
-// activity of its exchange on: longer than that can live.
+// pendingTTL is how long a client that was never accepted is kept after the last activity
+// of its exchange: longer than the exchange is.
 func (d *Dialect) pendingTTL() time.Duration {
 	lim := d.lim()
 	return 4*lim.ExchangeTTL + lim.RecoveryTTL + maxAge
@@ -146,7 +148,7 @@ func (d *Dialect) loadClient(ctx context.Context, h deviceKeys, id string) (*cli
 	}, nil
 }
 
-// loadUsage reads the counters of a device. They are there as long as it is.
+// loadUsage reads the counters of a device. They exist as long as the device.
 func (d *Dialect) loadUsage(ctx context.Context, h deviceKeys) (usage, error) {
 	it, err := d.core.Table().Get(ctx, h.key(countersSort))
 	if errors.Is(err, table.ErrNotFound) {

@@ -9,16 +9,16 @@ import (
 	"blindpost/shared/relay"
 )
 
-// parcel is a message on its way to its recipient.
+// parcel is a message to be posted.
 type parcel struct {
 	scope
 	address string // of an initial pairing
-	payload []byte // nil: as it is stored
+	payload []byte // nil: the stored one
 	mark    uint64
 }
 
-// postPayload posts a message. The outcome is 0 if there is nothing to post any more,
-// or nobody to post it to (then the error is gateway.ErrGone).
+// postPayload posts a message. The outcome is 0 if its payload is no longer stored, or if
+// it was not posted; the error is gateway.ErrGone if the connection is gone.
 func (d *Dialect) postPayload(ctx context.Context, c gateway.Conn, h deviceKeys, p parcel) (gateway.Outcome, error) {
 	if p.payload == nil {
 		payload, ok, err := d.loadPayload(ctx, h, p.Request, p.Kind)
@@ -33,15 +33,15 @@ func (d *Dialect) postPayload(ctx context.Context, c gateway.Conn, h deviceKeys,
 	f := messageFrame(p.scope, p.address, p.payload)
 	outcome, err := d.core.Front().Post(ctx, c, gateway.Message{Data: f.Data, Text: true, Mark: p.mark})
 	if errors.Is(err, gateway.ErrTooLarge) {
-		// No later try on this front will do better; on another one it may.
+		// This front will never carry the message; another one may.
 		d.core.Observer().Dropped(relay.ClassLive, "too_large_for_front", 1)
 		return 0, nil
 	}
 	return outcome, err
 }
 
-// deliver brings a message to the device if it is connected, else has it woken. The
-// message is stored; nothing that fails here loses it.
+// deliver posts a message to the device if it is connected, else asks for a push. The
+// message is stored, so a failure here cannot lose it.
 func (d *Dialect) deliver(ctx context.Context, h deviceKeys, x *record, k kind, payload []byte) error {
 	m, err := d.device(ctx, h)
 	if err != nil || m == nil {
@@ -53,7 +53,7 @@ func (d *Dialect) deliver(ctx context.Context, h deviceKeys, x *record, k kind, 
 	}
 	if !greeted(m) || (k == request && !takesMessages(m)) {
 		d.core.Observer().Message(relay.ClassStored, relay.Queued)
-		return nil // it is being sent what waits, and this will be part of it
+		return nil // the drain is running, and will send this message
 	}
 	_, err = d.postPayload(ctx, m.Conn, h, parcel{scope: x.scope(k), address: x.Address, payload: payload})
 	switch {
@@ -85,8 +85,8 @@ func (d *Dialect) remind(ctx context.Context, h deviceKeys, x *record) error {
 	return nil
 }
 
-// respond brings a response to the connections that have published or resumed the
-// exchange. If they are gone the client will resume.
+// respond posts a response to the connections on which the client has published or resumed
+// the exchange. If they are gone, the client will resume.
 func (d *Dialect) respond(ctx context.Context, h deviceKeys, x *record, payload []byte) error {
 	var errs []error
 	for _, c := range x.Conns {
@@ -95,7 +95,7 @@ func (d *Dialect) respond(ctx context.Context, h deviceKeys, x *record, payload 
 	return errors.Join(errs...)
 }
 
-// respondOn brings a response to one of them.
+// respondOn posts a response to one connection.
 func (d *Dialect) respondOn(ctx context.Context, c gateway.Conn, h deviceKeys, x *record, payload []byte) error {
 	_, err := d.postPayload(ctx, c, h, parcel{scope: x.scope(response), payload: payload})
 	if err == nil || errors.Is(err, gateway.ErrGone) {
@@ -104,8 +104,8 @@ func (d *Dialect) respondOn(ctx context.Context, c gateway.Conn, h deviceKeys, x
 	return d.deliverLater(ctx, h, x, c, err)
 }
 
-// toClient posts a receipt. It is only for information: a client that does not get it
-// can ask for the state.
+// toClient posts an ack or a receipt to the connections of the client. A client that does
+// not get it can ask for the state.
 func (d *Dialect) toClient(ctx context.Context, x *record, f relay.Frame) error {
 	var errs []error
 	for _, c := range x.Conns {
@@ -115,12 +115,13 @@ func (d *Dialect) toClient(ctx context.Context, x *record, f relay.Frame) error 
 	return errors.Join(errs...)
 }
 
-// distributed says that handlers of a device may run at the same time, in other processes.
+// distributed reports whether handlers of a device may run at the same time, in other
+// processes.
 func (d *Dialect) distributed() bool { return d.core.ConnRecordTTL() > 0 }
 
-// ackBefore acks messages that were accepted just now, before the device gets them: the
-// handler that has accepted them may not have come so far, and the device's receipt
-// must not be the first that a client hears of a message. An ack too many does no harm.
+// ackBefore posts the acks of messages that were accepted just now, before the device gets
+// the messages. The handler that has accepted them may not have posted the acks yet, and
+// the ack must reach the client before the receipt. A second ack does no harm.
 func (d *Dialect) ackBefore(ctx context.Context, h deviceKeys, parcels []parcel) error {
 	if !d.distributed() {
 		return nil
@@ -137,18 +138,19 @@ func (d *Dialect) ackBefore(ctx context.Context, h deviceKeys, parcels []parcel)
 	return nil
 }
 
-// deliverAfter is when a message is tried again that could not be posted.
+// deliverAfter is the time until the retry of a failed post.
 const deliverAfter = 2 * time.Second
 
-// deliverLater has a job try again: the front could not take a message for now. Of a
-// client it is one connection that is tried.
+// deliverLater sends a job that posts a message again: to the connection c of the client,
+// or to the device if c is "".
 func (d *Dialect) deliverLater(ctx context.Context, h deviceKeys, x *record, c gateway.Conn, cause error) error {
-	d.core.Log().WarnContext(ctx, "failed to post a message, it is tried again", "device", short(h.device), "error", cause)
+	d.core.Log().WarnContext(ctx, "failed to post a message, trying again", "device", short(h.device), "error", cause)
 	b := jobBody{Device: h.device, Generation: h.generation, Client: x.Client, Request: x.ID, Conn: c}
 	return d.later(ctx, jobDeliver, b, d.core.Now().Add(deliverAfter))
 }
 
-// deliverJob sends what waits in an exchange, to both sides.
+// deliverJob posts the message that waits in an exchange: for the connection of the
+// client that the job names, or for the device.
 func (d *Dialect) deliverJob(ctx context.Context, b jobBody) error {
 	h := b.keys()
 	release, err := d.hold(ctx, h)

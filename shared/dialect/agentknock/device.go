@@ -8,9 +8,9 @@ import (
 	"blindpost/shared/relay"
 )
 
-// deviceFrame handles a frame of a device, which the core holds. What a connection says
-// that is the device's no more still counts, and then it ends: should whoever has
-// replaced it have died before that, the device would wait on it for ever.
+// deviceFrame handles a frame of a device, which the core holds. A frame on a replaced
+// connection still counts, and then the connection is closed: the handler that has
+// replaced it may have died before it closed it, and the device would wait for ever.
 func (d *Dialect) deviceFrame(ctx context.Context, c *relay.Conn, s *session, f frame) error {
 	h := s.keys()
 	self, err := d.device(ctx, h)
@@ -60,8 +60,8 @@ func (d *Dialect) deviceSays(ctx context.Context, c *relay.Conn, h deviceKeys, f
 	}
 }
 
-// requestTaken tells the client that the device has the request, and sends a
-// completion that has waited for that.
+// requestTaken tells the client that the device has the request, and delivers a completion
+// that has waited for that.
 func (d *Dialect) requestTaken(ctx context.Context, h deviceKeys, out outcome) error {
 	if !out.taken {
 		return nil
@@ -88,7 +88,7 @@ func (d *Dialect) completionTaken(ctx context.Context, s scope, out outcome) err
 	return d.toClient(ctx, out.x, receiptFrame(s))
 }
 
-// responseSent answers a response and brings it to the client.
+// responseSent answers a response and posts it to the client.
 func (d *Dialect) responseSent(ctx context.Context, c *relay.Conn, h deviceKeys, s scope, out outcome) error {
 	var err error
 	if out.taken {
@@ -121,7 +121,7 @@ func (d *Dialect) resumedByDevice(ctx context.Context, c *relay.Conn, h deviceKe
 			continue
 		}
 		_, err = d.postPayload(ctx, c.ID, h, parcel{scope: out.x.scope(k), address: out.x.Address})
-		if errors.Is(err, gateway.ErrGone) { // it is sent with what waits when it comes again
+		if errors.Is(err, gateway.ErrGone) { // the next connection gets it from the drain
 			d.core.ReportLost(ctx, &relay.Member{Group: c.Group, Key: c.Member, Conn: c.ID})
 			return nil
 		}

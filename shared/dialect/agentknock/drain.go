@@ -12,14 +12,13 @@ import (
 	"blindpost/shared/table"
 )
 
-// When a device connects, a job sends it push_registration, then all that waits for
-// it in the order of acceptance, then caught_up. Until that is done a new request is
-// only stored: the job finds it in its turn.
+// When a device connects, a job sends push_registration, then all messages that wait for
+// the device in the order of acceptance, then caught_up. Until then a new request is only
+// stored, and the job sends it in its turn.
 //
-// A front that knows when its peer has received something sets the pace: after a
-// window the job ends, and the confirmation of the window's last message begins the
-// next one. On a front that does not, time does: a job that has taken long enough
-// leaves the rest to another one.
+// On a front that confirms, the job ends after a window of messages, and the confirmation
+// of the last of them starts the next window. On a front that does not confirm, a job
+// that has run for drainBudget leaves the rest to another job.
 
 const (
 	drainPage  = 64
@@ -27,29 +26,32 @@ const (
 	drainCount = 128
 	// drainBudget is how long one job goes on.
 	drainBudget = 5 * time.Second
-	// drainAttempts is after how many attempts the connection is given up instead: the
-	// device will come again.
+	// drainAttempts is the number of attempts after which the connection is closed: the
+	// device will connect again.
 	drainAttempts = 5
 
-	// A job looks so often whether a connection is open, with pauses that double; then it
-	// leaves the rest to one that comes later.
-	greetTries  = 7
-	greetPause  = 10 * time.Millisecond
-	greetLater  = time.Second
-	attrGreeted = "greet"   // epoch of the connection that was sent its first word
+	// A job tries greetTries times to post to a connection that may still be opening, with
+	// a backoff that doubles from greetPause; then it leaves the rest to a job greetLater.
+	greetTries = 7
+	greetPause = 10 * time.Millisecond
+	greetLater = time.Second
+)
+
+// Attributes of the member of a device.
+const (
+	attrGreeted = "greet"   // epoch of the connection that was sent push_registration
 	attrTakes   = "open"    // epoch of the connection that takes messages as they come
 	attrPush    = "push"    // state of the push registration
 	attrWake    = "wake"    // when the last push is due
 	attrToken   = "token"   // hash of the device's token
-	attrAddress = "address" // where it can be found
-	attrPairing = "pairing" // 1: new pairings are taken
+	attrAddress = "address" // where clients find the device
+	attrPairing = "pairing" // 1: new pairings are accepted
 )
 
-// takesMessages reports whether the device has been sent what waited for it when it
-// connected.
+// takesMessages reports whether the drain of the device's connection is complete.
 func takesMessages(m *relay.Member) bool { return m.Attr(attrTakes).Num() == m.Epoch }
 
-// greeted reports whether the device was sent the first word on its connection.
+// greeted reports whether push_registration was posted to the device's connection.
 func greeted(m *relay.Member) bool { return m.Attr(attrGreeted).Num() == m.Epoch }
 
 func (d *Dialect) drainJob(ctx context.Context, b jobBody, attempt int) error {
@@ -60,7 +62,7 @@ func (d *Dialect) drainJob(ctx context.Context, b jobBody, attempt int) error {
 	if err == nil || attempt < drainAttempts {
 		return err
 	}
-	d.core.Log().WarnContext(ctx, "failed to send a device what waits for it", "device", short(b.Device), "error", err)
+	d.core.Log().WarnContext(ctx, "failed to send a device the messages that wait", "device", short(b.Device), "error", err)
 	return d.close(ctx, b.Conn, gateway.CloseInternal, "internal error")
 }
 
@@ -70,7 +72,7 @@ func (d *Dialect) tryDrain(ctx context.Context, b jobBody) error {
 		if !errors.Is(err, errNotOpen) || try == greetTries {
 			return err
 		}
-		// Not while the device is held.
+		// Wait while the device is not held.
 		if err := backoff.Sleep(ctx, pause); err != nil {
 			return err
 		}
@@ -102,10 +104,10 @@ func (d *Dialect) drainHeld(ctx context.Context, b jobBody) error {
 
 var errNotOpen = errors.New("connection is not open yet")
 
-// greet says the first word on a connection, unless that was said: its first frame and
-// the job both do. It reports true if there is nobody to hear it. From then on the
-// device is sent completions and receipts; what comes before is found by the drain,
-// which begins to read after this is written. The device is held.
+// greet posts push_registration to a connection once; the first frame and the job both
+// call it. It reports true if the connection is gone. From then on completions and
+// receipts are posted to the device; earlier messages are found by the drain, which reads
+// after greet has written. The device is held.
 func (d *Dialect) greet(ctx context.Context, c *relay.Conn, s *session) (gone bool, err error) {
 	if s.Drain.Greeted {
 		return false, nil
@@ -140,7 +142,7 @@ func (d *Dialect) greet(ctx context.Context, c *relay.Conn, s *session) (gone bo
 }
 
 // endReplaced closes a connection that was replaced while it was being opened, when it
-// could not be closed yet: nobody would do it later, and it would hear nothing.
+// could not be closed yet. No other handler would close it, and it would get no frames.
 func (d *Dialect) endReplaced(ctx context.Context, c gateway.Conn, at time.Time) error {
 	looked := d.core.Now()
 	err := d.core.Front().Close(ctx, c, d.ReplacedCode(), replacedText)
@@ -155,12 +157,12 @@ func (d *Dialect) endReplaced(ctx context.Context, c gateway.Conn, at time.Time)
 	return nil
 }
 
-// endUnknown closes a connection whose record is gone. Most often that has ended; but
-// what stands in for the Disconnect of one that was replaced can be quicker than its
-// Connect. Then it is closed when it must be open.
+// endUnknown closes a connection without a record. Most often it has ended. But the job
+// that ends a replaced connection can come before the end of its Connect; then it is
+// closed here, once it is open.
 func (d *Dialect) endUnknown(ctx context.Context, b jobBody) error {
 	if !d.distributed() {
-		return nil // a record lives as long as its connection
+		return nil // a connection without a record has ended
 	}
 	return d.endReplaced(ctx, b.Conn, b.At)
 }
@@ -174,7 +176,7 @@ func pushState(m *relay.Member) string {
 	return pushMissing
 }
 
-// Confirmed goes on when the device has received a window.
+// Confirmed continues the drain when the device has received a window.
 func (d *Dialect) Confirmed(ctx context.Context, c *relay.Conn, marks []uint64) error {
 	s, err := sessionOf(c)
 	if err != nil || s.Drain.Mark == 0 {
@@ -189,24 +191,25 @@ func (d *Dialect) Confirmed(ctx context.Context, c *relay.Conn, marks []uint64) 
 	return nil
 }
 
-// drainRun is what one run has sent.
+// drainRun is the progress of one run of drain.
 type drainRun struct {
 	start         time.Time
 	frames, bytes int
-	// revoked remembers clients that were looked at.
+	// revoked caches by client whether it is revoked.
 	revoked map[string]bool
 }
 
-// drain sends what waits. The device is held.
+// drain posts the messages that wait. The device is held.
 func (d *Dialect) drain(ctx context.Context, c *relay.Conn, s *session) error {
 	w := &drainRun{start: d.core.Now(), revoked: make(map[string]bool)}
 	h := s.keys()
 	for {
 		m, err := d.device(ctx, h)
 		if err != nil || m == nil || m.Conn != c.ID {
-			return err // replaced or deleted: not ours any more
+			return err // the connection was replaced, or the device deleted
 		}
-		// Before the entries: whatever is accepted after this fails the condition below.
+		// Read before the entries: an exchange accepted after this fails the condition
+		// in drained.
 		u, err := d.loadUsage(ctx, h)
 		if err != nil {
 			return err
@@ -251,8 +254,7 @@ func (d *Dialect) saveSession(ctx context.Context, c *relay.Conn, s *session) er
 	return d.core.SaveConn(ctx, c)
 }
 
-// drainEntry sends what waits in one exchange. It reports true if that is enough for
-// now: a window is full.
+// drainEntry posts what waits in one exchange. It reports true if the window is full.
 func (d *Dialect) drainEntry(ctx context.Context, c *relay.Conn, s *session, w *drainRun, e entry) (stop bool, err error) {
 	skip, err := d.skips(ctx, s.keys(), w, e)
 	if err != nil {
@@ -294,8 +296,8 @@ func (d *Dialect) drainEntry(ctx context.Context, c *relay.Conn, s *session, w *
 	return s.Drain.Mark != 0, nil
 }
 
-// skips reports whether nothing of an exchange is to be sent: nothing waits, or its
-// client was revoked and the exchange with it.
+// skips reports whether nothing of an exchange is to be posted: nothing waits, or its
+// client was revoked.
 func (d *Dialect) skips(ctx context.Context, h deviceKeys, w *drainRun, e entry) (bool, error) {
 	if !e.waits(d.core.Now()) {
 		return true, nil
@@ -312,9 +314,8 @@ func (d *Dialect) skips(ctx context.Context, h deviceKeys, w *drainRun, e entry)
 	return revoked, nil
 }
 
-// drained says that nothing more waits and has the device take messages as they come,
-// on condition that nothing was accepted since u was read. It reports false if
-// something was.
+// drained posts caught_up, and then opens the device for messages as they come, on
+// condition that no exchange was accepted since u was read. It reports false if one was.
 func (d *Dialect) drained(ctx context.Context, c *relay.Conn, s *session, m *relay.Member, u usage) (bool, error) {
 	if !s.Drain.CaughtUp {
 		ok, err := d.post(ctx, c.ID, caughtUpFrame())
@@ -344,7 +345,6 @@ func (d *Dialect) drained(ctx context.Context, c *relay.Conn, s *session, m *rel
 	return true, d.saveSession(ctx, c, s)
 }
 
-// anythingWaits reports whether something waits for a device.
 func (d *Dialect) anythingWaits(ctx context.Context, h deviceKeys) (bool, error) {
 	entries, err := d.entries(ctx, h)
 	if err != nil {

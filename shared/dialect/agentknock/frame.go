@@ -47,7 +47,7 @@ type scope struct {
 // whole is the scope without its kind.
 func (s scope) whole() scope { return scope{Client: s.Client, Request: s.Request} }
 
-// frame is a frame from a peer. Which members count depends on its type.
+// frame is a frame from a peer. Its type decides which fields are set.
 type frame struct {
 	Type string
 	scope
@@ -76,7 +76,7 @@ var (
 	}
 )
 
-// What is wrong with a frame. None of these texts repeats anything of it.
+// Errors of a frame. None of these texts repeats anything of the frame.
 var (
 	errNoType    = errors.New("the frame has no type")
 	errForbidden = errors.New("a frame of this type is not for this role to send")
@@ -86,7 +86,7 @@ var (
 	errState     = errors.New("the state is missing or unknown")
 )
 
-// raw are the members of a frame that count for one type or another.
+// raw holds the members of a frame that any type uses.
 type raw struct{ typ, client, request, kind, state, payload []byte }
 
 func (r *raw) take(name string, value []byte) error {
@@ -104,8 +104,8 @@ func (r *raw) take(name string, value []byte) error {
 	return nil
 }
 
-// decode reads a frame from a peer that may send certain ones. If it fails, the
-// frame holds the scope as far as that is known, to go with the error.
+// decode reads a frame of a peer whose role may send these types. If it fails, the frame
+// holds the scope as far as it is known, to go with the error.
 func decode(data []byte, may map[string]rule) (frame, error) {
 	var r raw
 	if err := members(data, r.take); err != nil {
@@ -147,7 +147,7 @@ func decode(data []byte, may map[string]rule) (frame, error) {
 	return f, nil
 }
 
-// withState reads a set_client_state, which is about a client and no exchange.
+// withState reads a set_client_state, which names a client and no exchange.
 func (f frame) withState(r raw, client string) (frame, error) {
 	f.scope = scope{}
 	if !validID(client) {
@@ -163,8 +163,8 @@ func (f frame) withState(r raw, client string) (frame, error) {
 
 // Frames to a peer.
 
-// messageFrame puts a payload into a message, byte for byte. address is that of an
-// initial pairing, for a device.
+// messageFrame puts a payload into a message, byte for byte. Only a message of an initial
+// pairing to a device has an address.
 func messageFrame(s scope, address string, payload []byte) relay.Frame {
 	b := make([]byte, 0, len(payload)+224)
 	b = append(b, `{"type":"message","client_id":"`...)
@@ -185,8 +185,8 @@ func messageFrame(s scope, address string, payload []byte) relay.Frame {
 // messageSize is the size of a message frame without its payload.
 func messageSize(s scope, address string) int { return len(messageFrame(s, address, nil).Data) }
 
-// encode makes a frame of a value that holds nothing but strings, numbers and truth
-// values, which cannot fail.
+// encode makes a frame of a value that holds nothing but strings, numbers and booleans,
+// which cannot fail.
 func encode(v any) relay.Frame {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -240,10 +240,10 @@ const (
 	codeInvalidClientState = "INVALID_CLIENT_STATE"
 )
 
-// fault is an error frame to be.
+// fault is the content of an error frame.
 type fault struct {
 	code, message string
-	// retryAfter makes it retryable.
+	// retryAfter is when to retry; 0: the error is not retryable.
 	retryAfter time.Duration
 }
 
@@ -259,7 +259,7 @@ func (f *fault) frame(s scope) relay.Frame {
 	}{bare{typeError, s}, f.code, f.message, f.retryAfter > 0, milliseconds(f.retryAfter)})
 }
 
-// milliseconds rounds up: whoever waits for so long does not come too early.
+// milliseconds rounds up, so that a peer that waits for so long does not retry too early.
 func milliseconds(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }

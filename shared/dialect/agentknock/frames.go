@@ -34,7 +34,7 @@ func (d *Dialect) frame(ctx context.Context, c *relay.Conn, e gateway.FrameEvent
 		return kindFlood, err
 	case !ok:
 		f := &fault{codeRateLimited, "too many frames on this connection", minute}
-		return kindFlood, d.endWith(ctx, c, scope{}, f, gateway.CloseTryLater)
+		return kindFlood, d.failAndClose(ctx, c, scope{}, f, gateway.CloseTryLater)
 	case e.Oversize || len(e.Data) > MaxFrame:
 		return kindOversize, d.close(ctx, c.ID, gateway.CloseTooLarge, "the frame is larger than 256 KiB")
 	case !e.Text:
@@ -52,7 +52,7 @@ func (d *Dialect) frame(ctx context.Context, c *relay.Conn, e gateway.FrameEvent
 		return f.Type, d.deviceFrame(ctx, c, s, f)
 	}
 	if f.Client != s.Client || (s.Pairing != nil && f.Request != s.Client) {
-		return f.Type, d.invalid(ctx, c, scope{}, "the frame is about something that is not this connection's")
+		return f.Type, d.invalid(ctx, c, scope{}, "the frame names a client or request that is not this connection's")
 	}
 	release, err := d.hold(ctx, s.keys())
 	if err != nil {
@@ -62,8 +62,8 @@ func (d *Dialect) frame(ctx context.Context, c *relay.Conn, e gateway.FrameEvent
 	return f.Type, d.clientFrame(ctx, c, s, f)
 }
 
-// visible is the scope of an error as the peer may see it: a client is told nothing
-// about the ids of others.
+// visible is the scope of an error as the peer may see it: without the ids of other
+// clients.
 func (s *session) visible(sc scope) scope {
 	if s.Client != "" && sc.Client != s.Client {
 		return scope{}
@@ -71,7 +71,7 @@ func (s *session) visible(sc scope) scope {
 	return sc
 }
 
-// invalid refuses a frame that the protocol does not know, and ends the connection.
+// invalid refuses a malformed frame and closes the connection.
 func (d *Dialect) invalid(ctx context.Context, c *relay.Conn, s scope, message string) error {
-	return d.endWith(ctx, c, s, &fault{code: codeInvalidFrame, message: message}, gateway.ClosePolicy)
+	return d.failAndClose(ctx, c, s, &fault{code: codeInvalidFrame, message: message}, gateway.ClosePolicy)
 }

@@ -12,11 +12,11 @@ import (
 	"blindpost/shared/table"
 )
 
-// Whoever calls an endpoint with a token that may be right, or asks for an address that
-// may be taken, learns something. How often is bounded for each network address, with
-// its new connections, and for each device.
+// A caller of an endpoint that tries a token, or asks for an address, learns whether the
+// token is right or the address taken. Such guesses are limited per network address,
+// together with its new connections, and per device.
 
-// guesses are what is counted of a device.
+// guesses is a counter of a device.
 type guesses struct {
 	sort  string
 	limit int64 // a minute
@@ -27,14 +27,19 @@ var (
 	newAddresses = guesses{"g/address", 10}
 )
 
-// takeGuess counts a guess; if there are too many, it says how long to wait. m is nil if
-// there is no such device.
+// takeGuess counts a guess; if there are too many, it returns how long to wait. m is nil
+// if there is no such device.
 func (d *Dialect) takeGuess(c *call, m *relay.Member, g guesses) (wait time.Duration, err error) {
 	wait, err = d.takeAddress(c)
 	if err != nil || wait > 0 || m == nil {
 		return wait, err
 	}
-	return d.takeOf(c.Context(), deviceKeys{c.device, m.Generation}.key(g.sort), g.limit)
+	key := deviceKeys{c.device, m.Generation}.key(g.sort)
+	within, err := d.core.CountAt(c.Context(), key, g.limit)
+	if err != nil || within {
+		return 0, err
+	}
+	return d.windowLeft(c.Context(), key)
 }
 
 // takeAddress counts a call against the limit of its network address.
@@ -50,43 +55,14 @@ func (d *Dialect) takeAddress(c *call) (wait time.Duration, err error) {
 	if err != nil || within {
 		return 0, err
 	}
-	return d.rest(c.Context(), table.Key{Partition: relay.AddressPartition + relay.AddressKey(ip), Sort: "n"})
+	return d.windowLeft(c.Context(), relay.AddressCounter(ip))
 }
 
-// takeOf counts in a window that begins with the first one, and is the life of an item.
-func (d *Dialect) takeOf(ctx context.Context, key table.Key, limit int64) (wait time.Duration, err error) {
-	for range maxTries {
-		old, err := d.core.Table().Write(ctx, table.Op{
-			Action: table.Update, Key: key, Conds: []table.Cond{table.IfExists()}, Add: map[string]int64{"n": 1},
-		})
-		if err == nil {
-			if old.Attrs["n"].Num() < limit {
-				return 0, nil
-			}
-			return d.rest(ctx, key)
-		}
-		if !errors.Is(err, table.ErrCondition) {
-			return 0, fmt.Errorf("failed to count a call: %w", err)
-		}
-		_, err = d.core.Table().Write(ctx, table.Op{
-			Action: table.Put, Key: key, Conds: []table.Cond{table.IfAbsent()},
-			Set: table.Attrs{"n": table.Number(1)}, Expires: d.core.Now().Add(minute),
-		})
-		if err == nil {
-			return 0, nil
-		}
-		if !errors.Is(err, table.ErrCondition) {
-			return 0, fmt.Errorf("failed to count a call: %w", err)
-		}
-	}
-	return 0, fmt.Errorf("failed to count a call: %w", table.ErrBusy)
-}
-
-// rest is what is left of a window, and more than nothing.
-func (d *Dialect) rest(ctx context.Context, key table.Key) (time.Duration, error) {
+// windowLeft is how long the window of a counter still lasts, at least a second.
+func (d *Dialect) windowLeft(ctx context.Context, key table.Key) (time.Duration, error) {
 	it, err := d.core.Table().Get(ctx, key)
 	if errors.Is(err, table.ErrNotFound) {
-		return time.Second, nil // over just now
+		return time.Second, nil // it has just ended
 	}
 	if err != nil {
 		return 0, fmt.Errorf("failed to read how many calls there were: %w", err)
@@ -94,7 +70,7 @@ func (d *Dialect) rest(ctx context.Context, key table.Key) (time.Duration, error
 	return max(it.Expires.Sub(d.core.Now()), time.Second), nil
 }
 
-// pathOf is the path of a call, in which an escaped slash is none.
+// pathOf is the path of a call. An escaped slash does not count as one.
 func pathOf(r *http.Request) string {
 	if strings.Contains(strings.ToUpper(r.URL.RawPath), "%2F") {
 		return r.URL.EscapedPath()

@@ -17,10 +17,10 @@ import (
 // largest.
 const maxBody = 64 << 10
 
-// maxRest bounds what is read and thrown away of a body that was refused.
+// maxRest bounds how many bytes of a refused body are read and discarded.
 const maxRest = 1 << 20
 
-// answer is what an endpoint answers: a JSON object, or an error.
+// answer is the answer of an endpoint: a JSON object, or an error.
 type answer struct {
 	status int
 	body   map[string]any
@@ -51,7 +51,7 @@ type call struct {
 // bodyMembers are the members of the body.
 type bodyMembers map[string][]byte
 
-// text is a member that is a string.
+// text returns a member that is a string.
 func (m bodyMembers) text(name string) (string, bool) { return unquote(m[name]) }
 
 // endpoint handles a call.
@@ -85,8 +85,8 @@ func (d *Dialect) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		b = []byte("{}")
 	}
-	// A client that is still sending would not read the answer, and be cut off by the
-	// end of the connection. Whoever sends more than that is.
+	// A client that is still sending would not read the answer before the connection is
+	// closed. Only a client with more than maxRest left is cut off.
 	_, _ = io.CopyN(io.Discard, r.Body, maxRest)
 	h := w.Header()
 	for name, values := range a.header {
@@ -98,7 +98,7 @@ func (d *Dialect) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(b) // a peer that is gone needs no answer
 }
 
-// splitPath takes a path apart; false if it is none of an endpoint.
+// splitPath returns the device and the endpoint of a path; false if there is none.
 func splitPath(path string) (device string, e endpoint, ok bool) {
 	rest, ok := strings.CutPrefix(path, "/v1/device/")
 	if !ok {
@@ -123,7 +123,7 @@ func (d *Dialect) serve(r *http.Request) (answer, error) {
 		a.header = http.Header{"Allow": {http.MethodPost}}
 		return a, nil
 	case media != "application/json":
-		return no(http.StatusUnsupportedMediaType, "UNSUPPORTED_MEDIA_TYPE", "The body is to be application/json."), nil
+		return no(http.StatusUnsupportedMediaType, "UNSUPPORTED_MEDIA_TYPE", "The body has to be application/json."), nil
 	case !validID(device):
 		return no(http.StatusBadRequest, "INVALID_REQUEST", "The device id is not a canonical ULID."), nil
 	}
@@ -153,8 +153,8 @@ func (d *Dialect) authenticate(c *call) (answer, error) {
 		c.member = m
 		return answer{}, nil
 	}
-	// Who guesses is counted, and only who does: nobody else can use up what the device
-	// itself needs.
+	// Only wrong tokens are counted, so that others cannot use up the limit of the device
+	// itself.
 	if wait, err := d.takeGuess(c, m, wrongTokens); err != nil || wait > 0 {
 		return tooMany(wait), err
 	}
@@ -224,7 +224,7 @@ func (d *Dialect) serveAddress(c *call) (answer, error) {
 	if !has || !validAddress(address) {
 		return no(http.StatusBadRequest, "INVALID_REQUEST", "The address is not 32 lowercase hexadecimal digits."), nil
 	}
-	if c.member.Attr(attrAddress).Str() != address { // else it learns nothing
+	if c.member.Attr(attrAddress).Str() != address { // its own address is no guess
 		if wait, err := d.takeGuess(c, c.member, newAddresses); err != nil || wait > 0 {
 			return tooMany(wait), err
 		}
@@ -257,8 +257,8 @@ func (d *Dialect) servePairing(c *call) (answer, error) {
 	return ok(map[string]any{"pairing_enabled": raw == "true"}), nil
 }
 
-// maxFID is the longest Firebase installation id in bytes that is taken. They have 22
-// characters; this leaves room for registration tokens.
+// maxFID is the length in bytes of the longest Firebase installation id that is accepted.
+// Such ids have 22 characters; this leaves room for registration tokens.
 const maxFID = 4096
 
 func (d *Dialect) servePush(c *call) (answer, error) {
@@ -279,7 +279,7 @@ func (d *Dialect) serveDelete(c *call) (answer, error) {
 	return ok(map[string]any{"deleted": true}), nil
 }
 
-// serveSubscription answers what the apps ask for: here everybody has all there is.
+// serveSubscription answers that the subscription is active: this relay sells none.
 func (d *Dialect) serveSubscription(*call) (answer, error) {
 	return ok(map[string]any{"active": true}), nil
 }

@@ -21,7 +21,7 @@ const (
 
 const zeroID = "00000000000000000000000000"
 
-// validID reports whether s is a ULID as the protocol writes it.
+// validID reports whether s is a ULID in the form of the protocol.
 func validID(s string) bool {
 	if len(s) != ulid.EncodedSize || s[0] > '7' || s == zeroID {
 		return false
@@ -57,13 +57,13 @@ func fresh(id string, now time.Time) bool {
 	return !at.Before(now.Add(-maxAge)) && !at.After(now.Add(maxAhead))
 }
 
-// usedUntil is when an id is too old to be taken for a new exchange, so that nobody
-// has to remember any more that it was used.
+// usedUntil is when an id is too old for a new exchange, so that it need not be stored any
+// longer that the id was used.
 func usedUntil(id string) time.Time { return timeOf(id).Add(maxAge + time.Minute) }
 
 const tokenSize = 32
 
-// hashToken checks the form of a token and returns what is kept of it.
+// hashToken checks the form of a token and returns its hash, which is what is stored.
 func hashToken(token string) ([]byte, bool) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(raw) != tokenSize || len(token) != base64.RawURLEncoding.EncodedLen(tokenSize) {
@@ -73,7 +73,7 @@ func hashToken(token string) ([]byte, bool) {
 	return sum[:], true
 }
 
-// bearer takes the token out of the Authorization headers, hashed.
+// bearer returns the hash of the token in the Authorization headers.
 func bearer(values []string) ([]byte, bool) {
 	if len(values) != 1 {
 		return nil, false
@@ -85,13 +85,12 @@ func bearer(values []string) ([]byte, bool) {
 	return hashToken(strings.TrimLeft(token, " "))
 }
 
-// sameToken compares hashes of tokens. None is the same as no token.
+// sameToken compares hashes of tokens. A missing hash equals none.
 func sameToken(a, b []byte) bool {
 	return len(a) == sha256.Size && subtle.ConstantTimeCompare(a, b) == 1
 }
 
 const (
-	// name is that of the dialect.
 	name = "agentknock"
 	// deviceMember is the key of the only member of a group.
 	deviceMember = "device"
@@ -101,5 +100,5 @@ func groupOf(device string) string { return name + "/" + device }
 
 func deviceOf(group string) string { return strings.TrimPrefix(group, name+"/") }
 
-// short is a device as it may be logged.
+// short is the id of a device as it may be logged.
 func short(device string) string { return relay.ShortGroup(groupOf(device)) }

@@ -6,18 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// The reader of frames. It differs from encoding/json where the protocol does: the
-// names of members are compared exactly, values are kept as the bytes that they are,
-// nesting has no limit but the size of the frame, and what is not UTF-8 is refused.
+// A reader of JSON objects, because encoding/json does not do what the protocol demands:
+// names of members match exactly, values stay as their bytes, the size of the frame is
+// the only limit on nesting, and text that is not UTF-8 is refused.
 
 var errNotJSON = errors.New("not a JSON object in UTF-8")
 
-// errTwice says that a member which counts is there more than once: two readers
-// could take it for two different things.
+// errTwice says that a known member is there more than once: two readers could use
+// different ones.
 var errTwice = errors.New("a member is there twice")
 
-// members reads a JSON object and hands its members to take, which returns false for
-// one that it does not want. Raw values are parts of data.
+// members reads a JSON object and gives its members to take. Raw values are parts of data.
 func members(data []byte, take func(name string, raw []byte) error) error {
 	if !utf8.Valid(data) {
 		return errNotJSON
@@ -55,7 +54,7 @@ func members(data []byte, take func(name string, raw []byte) error) error {
 	return nil
 }
 
-// scanner reads JSON (RFC 8259). Its methods report false where it is broken.
+// scanner reads JSON (RFC 8259). Its methods report false where the JSON is invalid.
 type scanner struct {
 	b []byte
 	i int
@@ -242,7 +241,7 @@ func (s *scanner) digits() bool {
 	return s.i > start
 }
 
-// text reads a string and what it stands for.
+// text reads a string and decodes it.
 func (s *scanner) text() (string, bool) {
 	start := s.i
 	if !s.str() {

@@ -6,7 +6,7 @@ import "time"
 // DefaultLimits.
 type Limits struct {
 	// ClientExchangesPerMinute and DeviceExchangesPerMinute are how many exchanges one
-	// client, and all clients of one device, may begin in a minute.
+	// client, and all clients of one device, may begin per minute.
 	ClientExchangesPerMinute int64
 	DeviceExchangesPerMinute int64
 	// ClientOpenExchanges and DeviceOpenExchanges are how many may be open or closing
@@ -24,23 +24,23 @@ type Limits struct {
 	ExchangeTTL time.Duration
 	// RecoveryTTL is how long the state of an exchange can be asked for after its end.
 	RecoveryTTL time.Duration
-	// PairingTTL is how long an admitted pairing attempt can be taken up again.
+	// PairingTTL is how long a client can connect again with an admitted pairing attempt.
 	PairingTTL time.Duration
 	// WakeInterval is the shortest time between two pushes to one device.
 	WakeInterval time.Duration
 }
 
-// share is the part of a limit of the device that exchanges of initial pairings can
-// take: whoever knows the address can begin them, and must not be able to take from
-// clients that are enrolled what they need. It is a quarter, but no less than floor.
+// share is the part of a limit of the device that exchanges of initial pairings may use:
+// every client that knows the address can begin them, and must not use up the limit of
+// the enrolled clients. It is a quarter, but no less than floor.
 func share(limit, floor int64) int64 { return min(limit, max(limit/4, floor)) }
 
 const (
-	// fewPairings is how many pairings there is always room for.
-	fewPairings = 8
+	// minPairings is how many pairings there is always room for.
+	minPairings = 8
 
 	minute = time.Minute
-	// capacityPause is how long a peer is told to wait when there is no room: nobody
-	// knows when there will be.
-	capacityPause = 30 * time.Second
+	// capacityRetry is how long a peer is told to wait when a limit on what is
+	// stored is reached: when there will be room is not known.
+	capacityRetry = 30 * time.Second
 )

@@ -1,12 +1,11 @@
 package agentknock
 
-// Phase is where an exchange is in its life.
+// Phase is the phase of an exchange, as in the specification.
 type Phase uint8
 
 // The phases. All but Void are values of the state frame.
 const (
-	// Void is an exchange of which nothing can be said any more, but that its id is
-	// used up.
+	// Void is an exchange whose state is forgotten; only its id is still known to be used.
 	Void Phase = iota
 	Open
 	Closing
@@ -18,7 +17,7 @@ var phaseNames = [...]string{"void", "open", "closing", "settled", "expired"}
 
 func (p Phase) String() string { return phaseNames[p] }
 
-// Delivery is how far one message has come.
+// Delivery is the state of one message.
 type Delivery uint8
 
 // The states of a message.
@@ -39,7 +38,7 @@ type Exchange struct {
 	Request, Response, Completion Delivery
 }
 
-// Event is what happens to an exchange.
+// Event is an event of an exchange.
 type Event uint8
 
 // The events. A message is published, then accepted for delivery by its recipient.
@@ -59,28 +58,28 @@ const (
 // events is how many there are.
 const events = int(Forget) + 1
 
-// Verdict says what an event came to.
+// Verdict is the effect of an event.
 type Verdict uint8
 
 // The verdicts.
 const (
-	// Changed: the event counts, and the state is another one.
+	// Changed: the event has changed the state.
 	Changed Verdict = iota
-	// Repeated: it has counted before, or there is nothing left to it. It is answered
-	// as the first one was.
+	// Repeated: the event came before, or has nothing left to change. It gets the same
+	// answer as the first time.
 	Repeated
-	// Ignored: it makes no sense here, and is not answered.
+	// Ignored: the event is not possible in this state, and is not answered.
 	Ignored
-	// Late: this message can no longer be accepted; the exchange goes on without.
+	// Late: the message can no longer be accepted; the exchange goes on without it.
 	Late
-	// Dead: the exchange is no more.
+	// Dead: the exchange has expired, or does not exist.
 	Dead
 )
 
-// Live reports whether something can still happen.
+// Live reports whether the exchange is open or closing.
 func (x Exchange) Live() bool { return x.Phase == Open || x.Phase == Closing }
 
-// Next is the state after an event. It is all that decides about an exchange:
+// Next is the state after an event. It decides about every transition:
 //
 //	            void        open             closing               settled   expired
 //	request     dead        (repeated)       (repeated)            repeated  dead
@@ -141,8 +140,8 @@ func (x Exchange) requestTaken() (Exchange, Verdict) {
 	return x, Changed
 }
 
-// responseSent takes a response. Whoever responds has the request, so that is
-// delivered too, whatever becomes of the response.
+// responseSent handles a response. A device that responds has the request, so the request
+// is delivered too, even if the response is late.
 func (x Exchange) responseSent() (Exchange, Verdict) {
 	switch x.Phase {
 	case Open:
@@ -171,7 +170,7 @@ func (x Exchange) responseTaken() (Exchange, Verdict) {
 	case x.Response == Delivered:
 		return x, Repeated
 	case x.Phase != Open || x.Response != Accepted:
-		return x, Ignored // never sent, or nothing that anybody waits for
+		return x, Ignored // never sent, or discarded
 	}
 	x.Response = Delivered
 	return x, Changed

@@ -2,7 +2,7 @@ package agentknock
 
 import "strings"
 
-// route is what an upgrade asks for.
+// route is the parsed path of an upgrade.
 type route struct {
 	role   string // as it is logged and counted
 	first  string // the address, or the device

@@ -8,10 +8,10 @@ import (
 	"blindpost/shared/table"
 )
 
-// Partitions of the dialect. The first belongs to one life of a device.
+// Prefixes of the partitions of the dialect.
 const (
-	devicePartition  = "ak/"
-	addressPartition = "aka/" // who is found at an address
+	devicePartition  = "ak/"  // one generation of a device
+	addressPartition = "aka/" // the device at an address
 	attemptPartition = "akp/" // an admitted pairing attempt
 	// SocketPartition is the prefix of the partitions that list the connections of
 	// clients. They may live in a table that forgets them on restart, when the
@@ -56,36 +56,33 @@ type record struct {
 	ID      string
 	Client  string
 	Address string // of an initial pairing, else ""
-	// Seq is its place in the order of acceptance, Version counts its changes; a new
-	// one is 0.
+	// Seq is its place in the order of acceptance. Version counts its changes, from 0.
 	Seq     int64
 	Version int64
-	// Sizes are those of the payloads that are stored.
+	// Sizes are the sizes of the stored payloads.
 	Sizes map[kind]int64
 	// Conns are the connections of the client that have published or resumed it, the
 	// last one first; at most maxConns. ConnAt is when the youngest of them was opened.
 	Conns  []gateway.Conn
 	ConnAt time.Time
-	// Reminded is what the device was last sent once more, and on which connection, see
-	// reminder; 0 if nothing was.
+	// Reminded says which message was last posted to the device again, and on which
+	// connection, see remind; 0 if none was.
 	Reminded int64
 	// Heard says that the client has asked for the state since it sent its last message,
 	// so it needs no ack to know that this was accepted.
 	Heard bool
-	// ClientFrame and DeviceFrame are the frames of either side that have changed it
-	// last, see relay.Conn.FrameID. Those of one connection come in order, so the last
-	// one is the only one that can be delivered again.
+	// ClientFrame and DeviceFrame are the ids of the frames of either side that have changed
+	// it last, see relay.Conn.FrameID. The frames of one connection come in order, so only
+	// the last one can be delivered again.
 	ClientFrame, DeviceFrame string
-	// Deadline is when it expires, as long as it is live; Ended is when it came to its
-	// end.
+	// Deadline is when a live exchange expires; Ended is when it was settled or expired.
 	Deadline time.Time
 	Ended    time.Time
 
-	// counted says that the counters count it. An exchange that has passed its
-	// deadline is not: its place in the order of open ones expires then, and who
-	// counts anew leaves it out.
+	// counted says that a recount would count it. It does not count an exchange after its
+	// deadline, because the entry in the order of acceptance has expired.
 	counted bool
-	// stale says that the item does not say yet what the clock has made of it.
+	// stale says that the exchange has expired since the item was written.
 	stale bool
 }
 
@@ -104,7 +101,7 @@ func (x Exchange) of(k kind) Delivery {
 	}
 }
 
-// frame is the frame of one side that has changed the exchange last.
+// frame is the id of the frame of one side that has changed the exchange last.
 func (x *record) frame(device bool) *string {
 	if device {
 		return &x.DeviceFrame
@@ -112,7 +109,7 @@ func (x *record) frame(device bool) *string {
 	return &x.ClientFrame
 }
 
-// bytes is how much is stored for the exchange.
+// bytes is the size of all stored payloads.
 func (x *record) bytes() (n int64) {
 	for _, size := range x.Sizes {
 		n += size
@@ -196,9 +193,8 @@ func timeFrom(v table.Value) time.Time {
 	return time.UnixMilli(v.Num())
 }
 
-// age makes of a stored exchange what it is at a time: it may have expired since
-// it was written, with its deadline or because its client was revoked, and be
-// forgotten since then.
+// age brings a stored exchange up to date: since it was written it may have expired, by its
+// deadline or because its client was revoked, and its state may have been forgotten.
 func (x *record) age(now time.Time, revoked bool, lim *Limits) {
 	if x.Live() && (revoked || !now.Before(x.Deadline)) {
 		x.counted = now.Before(x.Deadline)
@@ -213,8 +209,8 @@ func (x *record) age(now time.Time, revoked bool, lim *Limits) {
 	}
 }
 
-// keepUntil is when the item may go: nobody can ask for it any more, and its id is
-// too old to be used again.
+// keepUntil is when the item may expire: the state can no longer be asked for, and the id
+// is too old for a new exchange.
 func (x *record) keepUntil(lim *Limits) time.Time {
 	end := x.Ended
 	if x.Live() {
@@ -246,16 +242,16 @@ type entry struct {
 	sort, id, client    string
 	address             string
 	bytes               int64
-	request, completion bool // waits for the device
-	// deadline is that of the exchange: the item stays up to a second longer.
+	request, completion bool // whether it waits for the device
+	// deadline is that of the exchange. The item stays up to a second longer.
 	deadline time.Time
 }
 
-// ackTime is how long a handler may take from accepting a message to its ack; one that
-// has died is run again within that time.
+// ackTime is how long a handler may take from accepting a message to posting its ack,
+// including the second run of one that has died.
 const ackTime = time.Minute
 
-// isFresh reports whether something may have been accepted within ackTime.
+// isFresh reports whether a message may have been accepted within ackTime.
 func (e entry) isFresh(now time.Time, lim *Limits) bool {
 	return now.Sub(e.deadline.Add(-lim.ExchangeTTL)) < ackTime
 }
@@ -276,5 +272,5 @@ func entryFrom(it table.Item) entry {
 // live reports whether the exchange has not expired.
 func (e entry) live(now time.Time) bool { return now.Before(e.deadline) }
 
-// waits reports whether something of the exchange waits for the device.
+// waits reports whether a message of the exchange waits for the device.
 func (e entry) waits(now time.Time) bool { return e.live(now) && (e.request || e.completion) }

@@ -24,10 +24,10 @@ func (d *Dialect) entries(ctx context.Context, h deviceKeys) ([]entry, error) {
 	return out, nil
 }
 
-// recount sets the counters of a device and of one of its clients to what is there.
-// If somebody counts at the same time, that is left to whoever comes next.
+// recount sets the counters of a device and of one of its clients to the exchanges that
+// are open. If another handler changes the counters at the same time, it changes nothing.
 func (d *Dialect) recount(ctx context.Context, h deviceKeys, client string) error {
-	// Read before the entries: what changes after that fails the condition.
+	// Read before the entries: a change after that makes the condition fail.
 	device, err := d.loadUsage(ctx, h)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (d *Dialect) setUsage(ctx context.Context, key table.Key, was, is usage) er
 		},
 	})
 	if err != nil && !errors.Is(err, table.ErrCondition) {
-		return fmt.Errorf("failed to count anew: %w", err)
+		return fmt.Errorf("failed to recount: %w", err)
 	}
 	return nil
 }

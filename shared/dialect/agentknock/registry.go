@@ -12,10 +12,8 @@ import (
 	"blindpost/shared/table"
 )
 
-// What a device can have done to itself, by HTTP: claim, address, pairing, push,
-// delete.
+// What a device does to itself by HTTP: claim, address, pairing, push, delete.
 
-// Answers to a device.
 var (
 	errOtherToken   = errors.New("device is claimed with another token")
 	errAddressTaken = errors.New("address belongs to another device")
@@ -24,8 +22,8 @@ var (
 // lookEvery is when the sweeper looks at a device for the first time.
 const lookEvery = 24 * time.Hour
 
-// claim makes a device known, or finds that it is known by the same token. A device that
-// is not known has to be admitted first; nothing is written before.
+// claim creates a device, or finds that it exists with the same token. It calls admit
+// before it writes a new device.
 func (d *Dialect) claim(ctx context.Context, device string, token []byte, admit func() error) error {
 	group := groupOf(device)
 	for range maxTries {
@@ -42,7 +40,7 @@ func (d *Dialect) claim(ctx context.Context, device string, token []byte, admit 
 		if err := admit(); err != nil {
 			return err
 		}
-		// An earlier life may have been deleted only half way.
+		// The deletion of an earlier generation may have been interrupted.
 		if err := d.core.CleanGroup(ctx, group); err != nil {
 			return err
 		}
@@ -76,8 +74,8 @@ func (h deviceKeys) attrs() table.Attrs {
 	return table.Attrs{"d": table.String(h.device), "g": table.String(h.generation)}
 }
 
-// lookUp reads who is found at an address, whether or not that device still lives;
-// false if nobody ever was.
+// lookUp reads which device has an address, whether or not the device was deleted since;
+// false if none has had it.
 func (d *Dialect) lookUp(ctx context.Context, address string) (deviceKeys, bool, error) {
 	it, err := d.core.Table().Get(ctx, addressKey(address))
 	if errors.Is(err, table.ErrNotFound) {
@@ -98,7 +96,7 @@ func (d *Dialect) resolve(ctx context.Context, address string) (deviceKeys, *ref
 	return h, nil, err
 }
 
-// setAddress makes a device found at an address, and no longer at the one before.
+// setAddress gives a device an address, and takes the one before away.
 func (d *Dialect) setAddress(ctx context.Context, m *relay.Member, address string) error {
 	self := deviceKeys{deviceOf(m.Group), m.Generation}
 	for range maxTries {
@@ -126,8 +124,8 @@ func (d *Dialect) setAddress(ctx context.Context, m *relay.Member, address strin
 			}
 		}
 		change := relay.MemberChange{Attrs: map[string]table.Value{attrAddress: table.String(address)}}
-		// That the address is as it was read: of two changes at once the second sees the
-		// first, and lets go of what it took.
+		// On condition that the address of the device is as it was read: of two changes at
+		// once the second reads again, and gives up the address of the first.
 		unchanged := append(m.IfUnchanged(), ifAttr(m, attrAddress))
 		ops := []table.Op{
 			{Action: table.Put, Key: addressKey(address), Set: self.attrs(), Conds: conds},
@@ -161,7 +159,7 @@ func ifAttr(m *relay.Member, attr string) table.Cond {
 	return relay.IfNoAttr(attr)
 }
 
-// change changes a device, whatever else happens to it at the same time.
+// change changes a device, again if another handler changes it at the same time.
 func (d *Dialect) change(ctx context.Context, m *relay.Member, ch relay.MemberChange) error {
 	self := deviceKeys{deviceOf(m.Group), m.Generation}
 	for range maxTries {
@@ -195,9 +193,9 @@ func (d *Dialect) setPush(ctx context.Context, m *relay.Member, fid string) erro
 	})
 }
 
-// delete removes a device and all that belongs to it. With the member it is gone; what
-// follows clears up, and is done again by a job, and for what is stored also by
-// whoever claims the id anew, should it not come to its end.
+// delete removes a device and all that belongs to it. The device is gone with its member;
+// purge deletes the rest. A job runs purge again in case this handler dies, and a new
+// claim of the id deletes what is still stored.
 func (d *Dialect) delete(ctx context.Context, m *relay.Member) error {
 	h := deviceKeys{deviceOf(m.Group), m.Generation}
 	release, err := d.hold(ctx, h)
@@ -233,12 +231,11 @@ func (d *Dialect) delete(ctx context.Context, m *relay.Member) error {
 	return fmt.Errorf("failed to delete a device: %w", table.ErrBusy)
 }
 
-// purgeAfter is when a deletion is gone through again: connections that were being
-// opened are open by then.
+// purgeAfter is when purge runs again: connections that were being opened are open by
+// then, and can be closed.
 const purgeAfter = 30 * time.Second
 
-// purge closes the connections of a device that was deleted and deletes what is
-// stored.
+// purge closes the connections of a deleted device and deletes what is stored.
 func (d *Dialect) purge(ctx context.Context, h deviceKeys) error {
 	return errors.Join(
 		d.core.FinishRemovals(ctx, h.group()),
@@ -252,12 +249,12 @@ func (d *Dialect) purge(ctx context.Context, h deviceKeys) error {
 func (d *Dialect) purgeJob(ctx context.Context, b jobBody) error {
 	m, err := d.device(ctx, b.keys())
 	if err != nil || m != nil {
-		return err // it could not be deleted
+		return err // the device was not deleted
 	}
 	return d.purge(ctx, b.keys())
 }
 
-// CleanGroup deletes what is stored for one life of a device.
+// CleanGroup deletes what is stored for one generation of a device.
 func (d *Dialect) CleanGroup(ctx context.Context, group, generation string) error {
 	h := deviceKeys{deviceOf(group), generation}
 	q := table.Query{Partition: h.partition()}

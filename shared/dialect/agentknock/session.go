@@ -15,23 +15,19 @@ type session struct {
 	Client string `json:"c,omitempty"`
 	// Pairing is set for an initial pairing.
 	Pairing *attempt `json:"p,omitempty"`
-	// Drain is how far a device has been sent what waited for it.
+	// Drain is the progress of the drain of a device's connection.
 	Drain drainProgress `json:"s,omitzero"`
 }
 
-// drainProgress is the state of sending what waits, see drain.go.
+// drainProgress is the state of a drain, see drain.go.
 type drainProgress struct {
-	// Greeted says that push_registration was sent, After is the last entry that was
-	// looked at, CaughtUp that caught_up was sent, and Done that the device takes
-	// messages as they come.
-	Greeted  bool   `json:"g,omitempty"`
-	After    string `json:"a,omitempty"`
-	CaughtUp bool   `json:"c,omitempty"`
-	Done     bool   `json:"d,omitempty"`
-	// Mark is the mark of the message whose confirmation it waits for; 0: it does not.
-	Mark uint64 `json:"m,omitempty"`
-	// Marks counts them.
-	Marks uint64 `json:"n,omitempty"`
+	Greeted  bool   `json:"g,omitempty"` // push_registration was posted
+	After    string `json:"a,omitempty"` // the last entry that was handled
+	CaughtUp bool   `json:"c,omitempty"` // caught_up was posted
+	Done     bool   `json:"d,omitempty"` // the device takes messages as they come
+	// Mark is the mark of the message whose confirmation the drain waits for; 0: none.
+	Mark  uint64 `json:"m,omitempty"`
+	Marks uint64 `json:"n,omitempty"` // the number of marks so far
 }
 
 // attempt is an admitted pairing attempt.
@@ -60,7 +56,7 @@ func (s *session) role() string {
 	return roleClient
 }
 
-// put keeps the session in the record of its connection.
+// put puts the session into the record of its connection.
 func (s *session) put(c *relay.Conn) error {
 	b, err := json.Marshal(s)
 	if err != nil {

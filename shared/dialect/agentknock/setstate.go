@@ -18,8 +18,8 @@ var transitions = map[string][]string{
 	stateRevoked:   {stateRevoked},
 }
 
-// setClientState changes the state of a client. What that brings with it is done each
-// time it is asked for, so that a crash in between is made good by asking again.
+// setClientState changes the state of a client. All that follows from the state is done
+// with every such frame, so that after a crash in between a second frame completes it.
 func (d *Dialect) setClientState(ctx context.Context, c *relay.Conn, h deviceKeys, f frame) error {
 	ok, err := d.writeState(ctx, c, h, f)
 	if err != nil {
@@ -41,8 +41,8 @@ func (d *Dialect) setClientState(ctx context.Context, c *relay.Conn, h deviceKey
 	return d.reply(ctx, c, clientStateFrame(f.Client, f.State))
 }
 
-// writeState reports false if the change is not allowed. A frame that is delivered
-// again finds its work done.
+// writeState writes the state of a client. It reports false if the change is not allowed,
+// and true for a frame that is delivered again.
 func (d *Dialect) writeState(ctx context.Context, c *relay.Conn, h deviceKeys, f frame) (bool, error) {
 	for range maxTries {
 		client, err := d.loadClient(ctx, h, f.Client)
@@ -75,9 +75,9 @@ func (d *Dialect) writeState(ctx context.Context, c *relay.Conn, h deviceKeys, f
 	return false, fmt.Errorf("failed to change a client: %w", table.ErrBusy)
 }
 
-// endExchanges writes down that the exchanges of a revoked client have expired, and
-// deletes what waits in them. Those that this does not get to are expired all the
-// same: it shows when they are read.
+// endExchanges writes that the exchanges of a revoked client have expired, and deletes the
+// messages that wait in them. If it dies before the last one, the rest count as expired
+// when they are read (see age).
 func (d *Dialect) endExchanges(ctx context.Context, h deviceKeys, client string) error {
 	entries, err := d.entries(ctx, h)
 	if err != nil {

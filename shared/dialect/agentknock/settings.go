@@ -5,7 +5,7 @@ import (
 	"blindpost/shared/settings"
 )
 
-// DefaultLimits are those of someone who says nothing.
+// DefaultLimits are the default values of the settings.
 func DefaultLimits() Limits { return LimitsFrom(settings.Defaults()) }
 
 // LimitsFrom reads the limits.

@@ -11,7 +11,7 @@ import (
 	"blindpost/shared/table"
 )
 
-// The connections of clients are listed, so that those of a client can be closed.
+// The connections of clients are listed, so that a suspension can close them.
 
 func (h deviceKeys) sockets() string { return SocketPartition + h.device + "/" + h.generation }
 
@@ -57,14 +57,15 @@ func (d *Dialect) closeSockets(ctx context.Context, h deviceKeys, client string,
 	return errors.Join(errs...)
 }
 
-// A connection that was being opened when its client was suspended could not be
-// closed yet. So the list is gone through again, twice: most open within moments, and
-// after the last time no front is still about to open one.
+// A connection that was being opened when its client was suspended could not be closed
+// yet. So evict runs twice more: most connections are open after the first delay, and
+// after the second no front is still opening one.
 var evictAfter = [...]time.Duration{2 * time.Second, 30 * time.Second}
 
-// evict closes the connections of a client that may have none, now and later.
+// evict closes the connections of a suspended or revoked client, and sends the job that
+// does so again.
 func (d *Dialect) evict(ctx context.Context, b jobBody, state string) error {
-	code, ok := endOf(state)
+	code, ok := closeCodeOf(state)
 	if !ok {
 		return nil
 	}
@@ -87,8 +88,9 @@ func (d *Dialect) evictJob(ctx context.Context, b jobBody) error {
 	return d.evict(ctx, b, client.State)
 }
 
-// endOf is how connections of a client in a state end; false if they do not.
-func endOf(state string) (gateway.CloseCode, bool) {
+// closeCodeOf is the code that connections of a client in a state are closed with; false
+// if they stay open.
+func closeCodeOf(state string) (gateway.CloseCode, bool) {
 	switch state {
 	case stateSuspended:
 		return gateway.CloseSuspended, true
@@ -98,8 +100,8 @@ func endOf(state string) (gateway.CloseCode, bool) {
 	return 0, false
 }
 
-// Disconnected forgets the connection of a client. The core has taken a device offline,
-// see MemberLeft.
+// Disconnected takes the connection of a client off the list. For a device the core has
+// called MemberLeft before.
 func (d *Dialect) Disconnected(ctx context.Context, c *relay.Conn) error {
 	s, err := sessionOf(c)
 	if err != nil || s.role() == roleDevice {

@@ -11,11 +11,10 @@ import (
 	"blindpost/shared/table"
 )
 
-// A device that is not connected when something arrives for it is woken by a push. A
-// job sends it, so that no provider ever delays a message, and it looks again first:
-// the device may have come by itself. However much arrives, pushes are at least
-// WakeInterval apart; when one has just been sent there is one more after that time,
-// should the first have been lost.
+// A device that is offline when a message arrives for it gets a push. A job sends the push,
+// so that no provider delays a message, and first checks that the device is still offline.
+// Pushes are at least WakeInterval apart; a message that arrives within that time after a
+// push causes one more push at its end, in case the first was lost.
 
 // States of the push registration.
 const (
@@ -24,8 +23,8 @@ const (
 	pushInvalid    = "invalid"
 )
 
-// wake asks for a push, unless one is to come already. That it fails does not fail
-// the message that it is for, which is stored.
+// wake sends the job for a push, unless one is due already. A failure is only logged: the
+// message that the push is for is stored.
 func (d *Dialect) wake(ctx context.Context, m *relay.Member) error {
 	if m.Token == "" {
 		return nil
@@ -52,7 +51,7 @@ func (d *Dialect) wake(ctx context.Context, m *relay.Member) error {
 	return nil
 }
 
-// wakeOffline wakes a device that is not connected.
+// wakeOffline is wake for a device that is offline.
 func (d *Dialect) wakeOffline(ctx context.Context, h deviceKeys) error {
 	m, err := d.device(ctx, h)
 	if err != nil || m == nil || d.core.Online(m) {
@@ -61,9 +60,8 @@ func (d *Dialect) wakeOffline(ctx context.Context, h deviceKeys) error {
 	return d.wake(ctx, m)
 }
 
-// MemberLeft asks for a push if something waits for a device that has lost its
-// connection: what was posted to it may not have arrived, and what was left to be sent
-// when it had connected was not.
+// MemberLeft asks for a push if messages wait for a device that has left: those that were
+// posted to it may not have arrived, and its drain may not have been complete.
 func (d *Dialect) MemberLeft(ctx context.Context, m *relay.Member) error {
 	waits, err := d.anythingWaits(ctx, deviceKeys{deviceOf(m.Group), m.Generation})
 	if err != nil || !waits {
@@ -72,7 +70,7 @@ func (d *Dialect) MemberLeft(ctx context.Context, m *relay.Member) error {
 	return d.wake(ctx, m)
 }
 
-// wakeJob pushes, if the device still has to be woken.
+// wakeJob sends the push, if the device is still offline and messages still wait.
 func (d *Dialect) wakeJob(ctx context.Context, b jobBody) error {
 	m, err := d.device(ctx, b.keys())
 	if err != nil || m == nil || m.Token == "" {
@@ -101,8 +99,8 @@ func (d *Dialect) wakeJob(ctx context.Context, b jobBody) error {
 	return err
 }
 
-// connected asks the front: where the end of a connection is reported late, what the
-// table says is not enough.
+// connected reports whether a device is connected. It asks the front, because where the end
+// of a connection is reported late the table is not enough.
 func (d *Dialect) connected(ctx context.Context, m *relay.Member) (bool, error) {
 	if !d.core.Online(m) {
 		return false, nil
@@ -114,8 +112,8 @@ func (d *Dialect) connected(ctx context.Context, m *relay.Member) (bool, error) 
 	return err == nil, err
 }
 
-// forgetToken forgets a push token that the provider refuses for good, unless it was
-// replaced meanwhile. The device hears of it when it connects.
+// forgetToken deletes a push token that the provider refuses for good, unless the device
+// has another one by now. The device is told when it connects.
 func (d *Dialect) forgetToken(ctx context.Context, h deviceKeys, token string) error {
 	for range maxTries {
 		m, err := d.device(ctx, h)
@@ -133,14 +131,15 @@ func (d *Dialect) forgetToken(ctx context.Context, h deviceKeys, token string) e
 	return table.ErrBusy
 }
 
-// changeDevice changes the dialect's part of a device that is as it was read.
+// changeDevice changes the dialect's part of a device, on condition that the device is as
+// it was read.
 func (d *Dialect) changeDevice(ctx context.Context, m *relay.Member, ch relay.MemberChange) error {
 	_, err := d.core.Table().Write(ctx, relay.UpdateOp(m.Group, m.Key, ch, m.IfUnchanged()...))
 	return err
 }
 
-// Recovered asks for a push for a device, when a process has begun on what another
-// one has left: jobs that were in its memory are gone.
+// Recovered asks for a push after the process before has crashed: the jobs in its memory
+// are lost.
 func (d *Dialect) Recovered(ctx context.Context, m *relay.Member) (woken bool, err error) {
 	if m.Token == "" {
 		return false, nil
@@ -149,7 +148,7 @@ func (d *Dialect) Recovered(ctx context.Context, m *relay.Member) (woken bool, e
 	if err := d.later(ctx, jobWake, b, time.Time{}); err != nil {
 		return true, err
 	}
-	// One was to come, and until then nobody asks for another one.
+	// A push was due at last, and until then wake asks for no other.
 	if last := timeFrom(m.Attr(attrWake)); last.After(d.core.Now()) {
 		return true, d.later(ctx, jobWake, b, last)
 	}

@@ -40,14 +40,14 @@ func (d *Dialect) loadPayload(ctx context.Context, h deviceKeys, id string, k ki
 type step struct {
 	deviceKeys
 	before, after *record       // before is nil for a new exchange
-	client        *clientRecord // nil if it is not known any more
+	client        *clientRecord // nil if it has expired
 	// begins are the counters of the device as they were read, if the exchange is new.
 	begins *usage
-	// pairing says that the counters of pairings are there.
+	// pairing says that the device has counters of pairings.
 	pairing bool
-	// attempt has to be as it is, if it makes the client.
+	// attempt checks that the attempt is as it was read, for a step that creates the client.
 	attempt []table.Op
-	// kind and payload are a message that was accepted; payload is nil if none was.
+	// kind and payload are those of the accepted message; payload is nil if there is none.
 	kind    kind
 	payload []byte
 }
@@ -60,7 +60,7 @@ func (x *record) next() *record {
 	return &y
 }
 
-// settle makes the stored sizes those of the messages that wait.
+// settle drops the sizes of messages that no longer wait.
 func (x *record) settle() {
 	for _, k := range kinds {
 		if x.of(k) != Accepted {
@@ -80,8 +80,8 @@ func (s *step) growth() (open, bytes int64) {
 	return open, bytes
 }
 
-// write carries a step out. table.ErrCondition says that something has changed since
-// it was read.
+// write carries out a step. table.ErrCondition says that an item has changed since it was
+// read.
 func (d *Dialect) write(ctx context.Context, s *step) error {
 	ops := []table.Op{s.exchangeOp(d.lim())}
 	ops = append(ops, s.openOps()...)
@@ -193,11 +193,12 @@ func (d *Dialect) counterOps(s *step) []table.Op {
 	return []table.Op{device, client}
 }
 
-// ifState holds as long as a client is in the state in which it was read. Whether its
-// record has an expiry depends on that, so all that writes one asks for it.
+// ifState holds as long as a client is in the state in which it was read. Every write of a
+// client demands it, because the state decides whether the record expires.
 func (c *clientRecord) ifState() table.Cond { return table.IfEqual("st", table.String(c.State)) }
 
-// keepOps keep a client that is pending as long as its exchange, if nothing is counted.
+// keepOps extend the expiry of a pending client with that of its exchange, when no counter
+// changes.
 func (d *Dialect) keepOps(s *step) []table.Op {
 	c := s.client
 	if c == nil || c.isNew || c.State != statePending || !s.after.Live() {
@@ -212,8 +213,8 @@ func (d *Dialect) keepOps(s *step) []table.Op {
 // pairs reports whether the exchange is that of an initial pairing.
 func (s *step) pairs() bool { return s.after.Address != "" }
 
-// growPairing adds to the counters of pairings. What the device itself responds is not
-// held to their share.
+// growPairing adds to the counters of pairings. A response of the device counts, but is not
+// limited by their share.
 func (s *step) growPairing(op *table.Op, open, bytes int64, lim *Limits) {
 	if open != 0 {
 		op.Add[attrPairOpen] = open
@@ -225,7 +226,7 @@ func (s *step) growPairing(op *table.Op, open, bytes int64, lim *Limits) {
 		return
 	}
 	if open > 0 && lim.DeviceOpenExchanges > 0 {
-		op.Conds = append(op.Conds, table.IfAtMost(attrPairOpen, share(lim.DeviceOpenExchanges, fewPairings)-open))
+		op.Conds = append(op.Conds, table.IfAtMost(attrPairOpen, share(lim.DeviceOpenExchanges, minPairings)-open))
 	}
 	if bytes > 0 && lim.DeviceStoredBytes > 0 && s.kind != response {
 		op.Conds = append(op.Conds, table.IfAtMost(attrPairBytes, share(lim.DeviceStoredBytes, MaxFrame)-bytes))
