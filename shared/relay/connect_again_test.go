@@ -16,8 +16,8 @@ import (
 	"blindpost/shared/table"
 )
 
-// knock is a Connect, or one that comes again; it returns the nonce of its challenge,
-// nil for an answer without.
+// knock runs a Connect, for the first time or again. It returns the nonce of the
+// challenge, nil if there is none.
 func (s *stage) knock(t *testing.T, id gateway.Conn) (nonce []byte, status int, err error) {
 	t.Helper()
 	res, err := s.r.Connect(context.Background(), gateway.ConnectEvent{
@@ -28,7 +28,7 @@ func (s *stage) knock(t *testing.T, id gateway.Conn) (nonce []byte, status int, 
 	}
 	f := new(skaldpb.RelayFrame)
 	if len(res.First) != 1 || proto.Unmarshal(res.First[0].Data, f) != nil {
-		t.Errorf("the first words are %v", res.First)
+		t.Errorf("the first frames are %v", res.First)
 	}
 	return f.GetChallenge().GetNonce(), res.Status, nil
 }

@@ -15,7 +15,7 @@ import (
 	"blindpost/shared/dialect/skald/skaldpb"
 )
 
-// Who sends the frame of FuzzFrame.
+// The senders of the frame of FuzzFrame.
 const (
 	fromStranger = iota // has not authenticated
 	fromSigner          // the same, but if the frame is an Auth, it is signed
@@ -25,7 +25,7 @@ const (
 	senders
 )
 
-// FuzzFrame brings one message, whatever it is, to a connection in each state.
+// FuzzFrame sends one arbitrary message on a connection in each state.
 func FuzzFrame(f *testing.F) {
 	s := newStage()
 	for _, frame := range templates() {
@@ -46,7 +46,7 @@ func FuzzFrame(f *testing.F) {
 	})
 }
 
-// oneFrame tells what is wrong with how the relay behaves.
+// oneFrame returns what the relay does wrong with one frame.
 func (s *stage) oneFrame(from int, text bool, data []byte) error {
 	agent, client, pairing := s.household()
 	target := [senders]*line{fromAgent: agent, fromClient: client, fromPairing: pairing}[from]
@@ -209,8 +209,9 @@ func templates() (all [][]byte) {
 	)
 }
 
-// FuzzSequence plays a whole story with three peers, told by bytes: who connects,
-// as whom, what they send, good or spoilt, when they go, when time passes.
+// FuzzSequence plays a sequence of steps of three peers, encoded in bytes: which peer
+// connects in which role, what it sends, valid or damaged, when it disconnects, and when
+// time passes.
 func FuzzSequence(f *testing.F) {
 	for _, story := range stories {
 		f.Add(story)
@@ -233,8 +234,8 @@ func FuzzSequence(f *testing.F) {
 	})
 }
 
-// comeHome lets everybody connect who may and take what waits: then nothing
-// waits any more.
+// comeHome connects every peer that may connect, and checks that nothing waits after each
+// has taken its mailbox.
 func (p *play) comeHome() {
 	s := p.stage
 	s.reap()

@@ -13,14 +13,14 @@ import (
 	"blindpost/shared/table"
 )
 
-// Register is a table that remembers where it was written to, so that everything
-// in it can be found, which the contract of a table has no way to do.
+// Register is a table that notes the keys of all writes, so that a test can read all
+// items. The contract of a table has no operation for that.
 type Register struct {
 	mu         sync.Mutex
 	inner      table.Table
 	partitions map[string]bool
-	// Before and After are called around each operation. An error of Before keeps
-	// it from being done, one of After is its answer although it was done.
+	// Before and After are called around each operation. With an error of Before the
+	// operation is not done; an error of After is its answer although it was done.
 	Before, After func(Step) error
 }
 
@@ -61,7 +61,7 @@ func NewRegister(inner table.Table) *Register {
 	return &Register{inner: inner, partitions: map[string]bool{}}
 }
 
-// Reset begins anew with another empty table.
+// Reset replaces the table by another empty one.
 func (g *Register) Reset(inner table.Table) {
 	g.inner = inner
 	clear(g.partitions)
@@ -123,9 +123,9 @@ func (g *Register) Everything(ctx context.Context, prefix string) ([]table.Item,
 	return all, nil
 }
 
-// CheckInvariants holds what is stored against itself, while no handler runs.
-// exact says that nothing in a lane has expired yet: a counter also counts what
-// has, until it is looked at again.
+// CheckInvariants checks that the stored items are consistent, while no handler runs.
+// exact says that nothing in a lane has expired yet: the counters include expired entries
+// until a recount.
 func CheckInvariants(ctx context.Context, g *Register, exact bool) error {
 	c := &checker{members: map[string]*Member{}, roots: map[string]table.Item{}, removed: map[string]bool{}, lanes: map[string][]*entry{}}
 	if err := c.read(ctx, g); err != nil {
@@ -136,7 +136,7 @@ func CheckInvariants(ctx context.Context, g *Register, exact bool) error {
 	}
 	for lane := range c.lanes {
 		if c.members[lane] == nil && !c.removed[lane] {
-			c.failf("lane %s with %d entries belongs to nobody", lane, len(c.lanes[lane]))
+			c.failf("lane %s with %d entries belongs to no member", lane, len(c.lanes[lane]))
 		}
 	}
 	for _, conn := range c.conns {
@@ -197,7 +197,7 @@ func (c *checker) readGroupItem(group string, it table.Item) {
 	case it.Key == rootItem(group):
 		c.roots[group] = it
 	case strings.HasPrefix(sort, "x/"+removalItem):
-		c.removed[it.Attrs["lane"].Str()] = !told(it)
+		c.removed[it.Attrs[attrLane].Str()] = !told(it)
 	}
 }
 
@@ -207,7 +207,7 @@ func (c *checker) checkMember(m *Member, exact bool) {
 	switch {
 	case m.Lane == "" || m.Role == "" || m.Generation == "":
 		c.failf("%s lacks lane, role or generation", name)
-	case root.Attrs["gen"].Str() != m.Generation:
+	case root.Attrs[AttrGeneration].Str() != m.Generation:
 		c.failf("%s is of a generation that has no root", name)
 	case (m.Conn != "") != (m.connState == connDraining || m.connState == connOpen):
 		c.failf("%s has connection %q in state %d", name, m.Conn, m.connState)
@@ -254,7 +254,7 @@ func (c *checker) checkConn(x *Conn) {
 	m := c.members[x.lane]
 	switch {
 	case x.Joined() != (x.Member != "" && x.lane != "" && x.Role != "" && x.Epoch > 0):
-		c.failf("connection %s has joined by half", x.ID)
+		c.failf("connection %s has joined only in part", x.ID)
 	case x.pausedAt > x.posted:
 		c.failf("connection %s waits for number %d and has posted up to %d", x.ID, x.pausedAt, x.posted)
 	case m == nil:

@@ -13,7 +13,7 @@ import (
 )
 
 // TestLaneOfLargeFrames puts frames of all sizes into the lane of a member that is
-// draining and reads them back, in pages that end wherever they like.
+// draining and reads them back, in pages that end anywhere.
 func TestLaneOfLargeFrames(t *testing.T) {
 	ctx := t.Context()
 	tbl := mem.New(time.Now)
@@ -25,7 +25,7 @@ func TestLaneOfLargeFrames(t *testing.T) {
 	})
 	group, key, conn := "test/g", "m", gateway.Conn("c1")
 	create := r.CreateOp(group, key, NewMember{Generation: "1"})
-	create.Set["conn"], create.Set["cs"] = table.String(string(conn)), table.Number(connDraining)
+	create.Set[attrConn], create.Set[attrConnState] = table.String(string(conn)), table.Number(connDraining)
 	if _, err := tbl.Write(ctx, create); err != nil {
 		t.Fatal(err)
 	}

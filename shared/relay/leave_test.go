@@ -17,8 +17,8 @@ func (s *stage) end(l *line) error {
 	return err
 }
 
-// The storage fails while a connection ends: a job makes up for it, and the others
-// hear OFFLINE. (The front reports an end only once.)
+// The storage fails while a connection ends: a job ends it, and the others are told
+// OFFLINE. (The front reports an end only once.)
 func TestDisconnectThatFails(t *testing.T) {
 	inBothModes(t, func(t *testing.T, s *stage) {
 		agent, phone := s.home()
@@ -35,8 +35,8 @@ func TestDisconnectThatFails(t *testing.T) {
 	})
 }
 
-// The write that takes a member offline is done and its answer is lost, or the
-// handler dies right after it: whoever tries again finds it done and does the rest.
+// The write with which a member leaves is done and its answer is lost, or the handler
+// dies right after it: the next try finds the write done and does the rest.
 func TestDisconnectThatIsDoneButReportedAsFailed(t *testing.T) {
 	inBothModes(t, func(t *testing.T, s *stage) {
 		agent, phone := s.home()
@@ -52,8 +52,8 @@ func TestDisconnectThatIsDoneButReportedAsFailed(t *testing.T) {
 	})
 }
 
-// The same when a post has found out that the connection is gone, and when the
-// Disconnect comes after all: OFFLINE is told once.
+// The same when a post has found the connection gone, and the Disconnect comes later:
+// OFFLINE is told once.
 func TestLostConnectionThatIsReportedLater(t *testing.T) {
 	inBothModes(t, func(t *testing.T, s *stage) {
 		agent, phone := s.home()
@@ -73,7 +73,7 @@ func TestLostConnectionThatIsReportedLater(t *testing.T) {
 	})
 }
 
-// In one process a job that runs twice tells nobody twice.
+// In one process a job that runs twice announces presence once.
 func TestLostConnectionIsToldOnce(t *testing.T) {
 	s := begin(t)
 	agent, phone := s.home()
@@ -88,8 +88,8 @@ func TestLostConnectionIsToldOnce(t *testing.T) {
 	}
 }
 
-// The functions are not told of the end of a connection, and nobody writes to it:
-// the sweeper finds it within an hour, also later.
+// The end of a connection is not reported to the functions, and no post goes to it: the
+// sweeper finds it within an hour, also later.
 func TestSweepFindsALostDisconnect(t *testing.T) {
 	s := begin(t, distributed)
 	agent, phone := s.home()
@@ -113,8 +113,8 @@ func TestSweepFindsALostDisconnect(t *testing.T) {
 	}
 }
 
-// Who comes back again and again is noted for the sweeper once in half an
-// hour; in one process, which is told of every end, not at all.
+// A member that joins many times causes one item for the sweeper in half an hour; in one
+// process, where every end is reported, none.
 func TestJoinNotesTheSweeperOnce(t *testing.T) {
 	inBothModes(t, func(t *testing.T, s *stage) {
 		s.home()
@@ -148,8 +148,8 @@ func TestJoinNotesTheSweeperOnce(t *testing.T) {
 	})
 }
 
-// The storage fails for so long that the job gives up as well: the next message finds
-// the connection gone, and the others hear of it.
+// The storage fails for so long that the job gives up too: the next message finds the
+// connection gone, and the others are told.
 func TestNextMessageFindsALostConnection(t *testing.T) {
 	for _, live := range []bool{true, false} {
 		s := begin(t)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Which names share a lock follows from the random source alone, so that the same
-// source makes the same schedule; and another source makes another choice.
+// Only the random source decides which names share a lock, so that the same source makes
+// the same schedule; another source decides differently.
 func TestLocksFollowTheRandomSource(t *testing.T) {
 	with := func(seed byte) *locks { return newLocks(64, bytes.NewReader(bytes.Repeat([]byte{seed}, 8))) }
 	a, again, b := with(1), with(1), with(2)

@@ -7,13 +7,13 @@ import (
 	"blindpost/shared/table"
 )
 
-// The names of attributes that are made of a lane must not meet: those of one
-// sender not those of another, nor those of the member itself.
+// The names of attributes that contain a lane must differ from those of other senders and
+// from those of the member itself.
 func TestNamesOfSenderAttributes(t *testing.T) {
 	own := (&Relay{newID: func() string { return "lane" }, now: fixedTime}).CreateOp("skald/ns", "key", NewMember{
 		Generation: "g", Role: "r", State: "s", Token: "t", Platform: 1, Attrs: map[string]table.Value{"a": table.Number(1)},
 	}).Set
-	for _, name := range []string{"conn", "cs", "tail", "n", "tn", "seen"} {
+	for _, name := range []string{attrConn, attrConnState, attrTail, attrStored, attrTransient, attrSeen, attrLeft, attrPrevious} {
 		own[name] = table.Number(1)
 	}
 	seen := map[string]string{}

@@ -10,13 +10,13 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// play is a story that is told by the bytes of a tape.
+// play is a sequence of steps that is encoded in the bytes of a tape.
 type play struct {
 	*stage
 	tape  []byte
 	token []byte         // of the window that was opened last
 	bulk  int            // bytes of messages so far
-	spoke map[string]int // who has spoken, and the number of the newest connection used
+	spoke map[string]int // by sender, the number of the newest connection that it has used
 }
 
 // next reads a byte, 0 after the end.
@@ -159,7 +159,7 @@ func (p *play) step() {
 	}
 }
 
-// send sends a frame; an Auth says who is behind the connection.
+// send sends a frame. An Auth names the peer behind the connection.
 func (p *play) send(l *line, f *skaldpb.RelayFrame) {
 	if a := f.GetAuth(); a != nil && l.who == "" {
 		l.who = string(slices.Concat(a.GetAgent().GetAgentEd25519Pub(), a.GetClient().GetClientEd25519Pub()))
@@ -167,8 +167,8 @@ func (p *play) send(l *line, f *skaldpb.RelayFrame) {
 	p.frame(l, marshal(f), false)
 }
 
-// message makes one that no other is like. It is watched on its way, unless its
-// sender has used a newer connection before: no peer does that.
+// message makes a unique message. Its delivery is checked, unless its sender has used a
+// newer connection before: no peer does that.
 func (p *play) message(l *line, to []byte, size int, live bool) *skaldpb.RelayFrame {
 	ciphertext := bytes.Repeat([]byte{0xa5}, []int{4, 40, 4000, 60_000}[size])
 	_, _ = p.random.Read(ciphertext[:min(len(ciphertext), 40)])
@@ -181,7 +181,7 @@ func (p *play) message(l *line, to []byte, size int, live bool) *skaldpb.RelayFr
 	return message(to, ciphertext, live)
 }
 
-// any makes a frame that might come on l.
+// any makes a frame that a peer might send on l.
 func (p *play) any(l *line) *skaldpb.RelayFrame {
 	x := p.next()
 	switch kind, y := x%8, x/8; kind {
@@ -224,7 +224,7 @@ const (
 	allow1     = 3 + 8*1        // Authorize actor 1
 	allow2     = 3 + 8*2        // actor 2
 	allowBoth  = 3 + 8*3        // both
-	allowNone  = 3              // nobody
+	allowNone  = 3              // no actor
 	asAgent    = 0              // actor 0, role agent
 	asPhone1   = 1 + 3*1        // actor 1, role client
 	asPhone2   = 2 + 3*1        // actor 2, role client
@@ -265,7 +265,7 @@ var stories = [][]byte{
 	// revoked while it waits, paired again
 	tell(household, []byte{stepConnect, asPhone1, stepBurst, 1, toPhone1, 5, stepFrame, 1, allow2, stepReap, stepJobs,
 		stepFrame, 0, open, stepConnect, pairPhone1, stepFrame, 1, allowBoth, stepConnect, asPhone1}),
-	// everybody goes, the namespace ends
+	// all peers disconnect, the namespace expires
 	tell(household, []byte{stepConnect, asPhone2, stepBurst, 1, toPhone1, 5, stepDisconnect, 0, stepDisconnect, 0, stepJobs,
 		stepTime, 7, stepTime, 6, stepSweep, stepConnect, asPhone2, stepConnect, asAgent}),
 	// a front that confirms nothing, a provider that fails

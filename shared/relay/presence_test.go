@@ -10,8 +10,8 @@ import (
 	"blindpost/shared/relay"
 )
 
-// A member is revoked while the others are being told that it has come, or gone: the
-// last word is that it is offline.
+// A member is revoked while the others are being told that it is online, or offline: the
+// last that they are told is offline.
 func TestLastWordAboutARevokedMember(t *testing.T) {
 	revoke := func(s *stage, agent *line) func() error {
 		return func() error {
@@ -46,9 +46,9 @@ func TestLastWordAboutARevokedMember(t *testing.T) {
 	})
 }
 
-// An admission dies before it has told the others. When a newer connection takes over,
-// the others hear ONLINE, whether the admission is delivered again, is refused because
-// its time is over, or is not delivered again at all.
+// An admission dies before it has told the others. When a newer connection joins, the
+// others are told ONLINE, whether the admission is delivered again, is refused because of
+// its timeout, or is not delivered again at all.
 func TestAdmissionThatDiesAndIsReplaced(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -88,8 +88,8 @@ func TestAdmissionThatDiesAndIsReplaced(t *testing.T) {
 	}
 }
 
-// stale has the next word about the phone reach the agent late: before it, in another
-// process, something else happens. Who has said it dies before it looks again.
+// stale delays the next presence of the phone on its way to the agent: before it arrives,
+// meanwhile runs in another process. The handler that has sent it dies before it looks again.
 func (s *stage) stale(agent *line, meanwhile func()) {
 	s.front.before = func(to gateway.Conn) error {
 		if to != agent.id {
@@ -107,8 +107,8 @@ func (s *stage) stale(agent *line, meanwhile func()) {
 	}
 }
 
-// The others are told that a member is offline when it has come back already, and who
-// has told them dies: whoever does its work again tells them that it is online.
+// The others are told that a member is offline when it is online again already, and the
+// handler that has told them dies: the run that does its work again tells them ONLINE.
 func TestLastWordOfWhoDies(t *testing.T) {
 	t.Run("a disconnect", func(t *testing.T) {
 		s := begin(t, distributed)
@@ -173,8 +173,8 @@ func TestLastWordOfWhoDies(t *testing.T) {
 	}
 }
 
-// A phone that was revoked has paired again and is back before the others have been told
-// that it was gone: the last word is that it is online.
+// A phone that was revoked has paired again and is online before the others were told that
+// it was offline: the last that they are told is online.
 func TestLastWordAboutAMemberThatIsPairedAgain(t *testing.T) {
 	s := begin(t, distributed)
 	agent, phone, pairing := s.household()

@@ -27,9 +27,9 @@ func pumpJob(l *line) queue.Job {
 	return queue.Job{Kind: "pump", Body: []byte(`{"c":"` + string(l.id) + `"}`)}
 }
 
-// A handler of a front that confirms nothing empties a long mailbox in parts, by
-// number, size and time, so that it ends before its time is up; jobs do the rest,
-// in order, and what is sent meanwhile waits its turn.
+// On a front that confirms nothing, a handler posts only a part of a long mailbox, limited
+// by number, size and time, so that it ends in time. Jobs post the rest in order, and
+// messages that are sent meanwhile come after it.
 func TestLongMailboxIsEmptiedInParts(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -99,7 +99,7 @@ func TestPumpWritesItsOwnPartOfTheRecord(t *testing.T) {
 	}
 	j := s.jobs[i]
 	s.jobs = nil
-	s.front.before = once1(func() { // another process
+	s.front.before = oncePost(func() { // another process
 		if _, err := s.table.Write(t.Context(), table.Op{Action: table.Delete, Key: connItem(phone)}); err != nil {
 			t.Fatal(err)
 		}
@@ -112,8 +112,8 @@ func TestPumpWritesItsOwnPartOfTheRecord(t *testing.T) {
 	s.handled("the end", s.r.Job(t.Context(), queue.Job{Kind: "gone", Body: []byte(`{"g":"` + group + `","m":"` + hex.EncodeToString(actors[1].pub) + `","c":"` + string(phone.id) + `"}`)}))
 }
 
-// once1 makes a step before a post that is taken once.
-func once1(do func()) func(gateway.Conn) error {
+// oncePost makes a hook that runs before one post.
+func oncePost(do func()) func(gateway.Conn) error {
 	done := false
 	return func(gateway.Conn) error {
 		if !done {
@@ -124,8 +124,8 @@ func once1(do func()) func(gateway.Conn) error {
 	}
 }
 
-// What is too large for the front of a member stays for another one, and does not
-// block what is behind it.
+// A message that is too large for the front of a member stays for another front, and does
+// not block the messages behind it.
 func TestTooLargeForTheFront(t *testing.T) {
 	s := begin(t, distributed)
 	agent, phone := s.home()

@@ -19,9 +19,9 @@ type jobList []queue.Job
 
 func (l *jobList) Send(_ context.Context, j queue.Job) error { *l = append(*l, j); return nil }
 
-// Many members, more than fit into one transaction: whoever had a connection is
-// offline afterwards, whoever has something waiting is woken, if that is called
-// for, and nothing else changes.
+// Of many members, more than fit into one transaction, each with a connection is offline
+// afterwards, each with a stored message gets a push where it should, and nothing else
+// changes.
 func TestRecovery(t *testing.T) {
 	const each = 130
 	for _, unclean := range []bool{true, false} {
@@ -34,15 +34,15 @@ func TestRecovery(t *testing.T) {
 				Random: bytes.NewReader(make([]byte, 64)), NewID: func() string { return "id" },
 			})
 			attrs := func(conn, token string, stored int64) table.Attrs {
-				a := table.Attrs{"lane": table.String("lane"), "gen": table.String("g"), "seen": table.Number(1), "tail": table.Number(9)}
+				a := table.Attrs{attrLane: table.String("lane"), AttrGeneration: table.String("g"), attrSeen: table.Number(1), attrTail: table.Number(9)}
 				if conn != "" {
-					a["conn"], a["cs"] = table.String(conn), table.Number(connOpen)
+					a[attrConn], a[attrConnState] = table.String(conn), table.Number(connOpen)
 				}
 				if token != "" {
-					a["tok"] = table.String(token)
+					a[attrToken] = table.String(token)
 				}
 				if stored > 0 {
-					a["n"] = table.Number(stored)
+					a[attrStored] = table.Number(stored)
 				}
 				return a
 			}

@@ -8,9 +8,9 @@ import (
 	"blindpost/shared/relay"
 )
 
-// A handler stores a message, and its answer is lost. When the message is delivered
-// again its sender has been revoked: the message waits for nobody in the mailbox of a
-// recipient that is connected.
+// A handler stores a message, and the answer of the table is lost. When the frame is
+// delivered again its sender has been revoked: the message does not stay in the mailbox of
+// a recipient that is open.
 func TestStoredMessageOfARevokedSenderThatComesAgain(t *testing.T) {
 	revokes := authorize(actors[2].pub)
 	for _, c := range []struct {
@@ -51,8 +51,8 @@ func TestStoredMessageOfARevokedSenderThatComesAgain(t *testing.T) {
 	}
 }
 
-// The same when the sender has spoken from a newer connection: what is refused does not
-// come later, after newer messages.
+// The same when the sender has sent from a newer connection: the refused message does not
+// arrive later, after newer messages.
 func TestStoredMessageOfAnOldConnectionThatComesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := begin(t, distributed)
@@ -86,8 +86,8 @@ func TestStoredMessageThatComesAgainAndStandsInItsPlace(t *testing.T) {
 	})
 }
 
-// losesAnswer delivers a message that is stored for an actor, which its handler is not
-// told.
+// losesAnswer delivers a message that is stored for an actor, but whose handler gets an
+// error from the table.
 func (s *stage) losesAnswer(t *testing.T, l *line, said *skaldpb.RelayFrame, to int) {
 	t.Helper()
 	s.onceAfter(func(step relay.Step) bool { return len(step.Ops) == 2 && step.Touches(memberItem(to)) }, fails)

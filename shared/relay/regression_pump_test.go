@@ -9,8 +9,8 @@ import (
 	"blindpost/shared/relay"
 )
 
-// The pump of a connection that has just been replaced leaves alone what waits for
-// its successor.
+// The pump of a connection that was just replaced does not take entries that wait for the
+// newer one.
 func TestPumpOfAReplacedConnection(t *testing.T) {
 	s := begin(t, distributed)
 	agent, phone := s.home()
@@ -40,8 +40,8 @@ func TestPumpOfAReplacedConnection(t *testing.T) {
 	}
 }
 
-// The window is full, and the last thing that the pump has met needs no confirmation:
-// it goes on when the others are confirmed.
+// The window is full, and the last entry in it needs no confirmation: the pump goes on when
+// the others are confirmed.
 func TestPumpDoesNotWaitForWhatIsNotConfirmed(t *testing.T) {
 	s := begin(t)
 	agent, phone := s.home()

@@ -13,8 +13,8 @@ import (
 	"blindpost/shared/table"
 )
 
-// Bugs that the simulation, the restart tests or somebody with sharp eyes have found,
-// each as its shortest story. docs/reliability.md lists them.
+// Bugs that the simulation, the restart tests or a review have found, each as its shortest
+// sequence of steps. docs/reliability.md lists them.
 
 // pairs pairs a phone, authorises it and lets it go.
 func (s *stage) pairs(agent *line, i int) {
@@ -26,8 +26,8 @@ func (s *stage) pairs(agent *line, i int) {
 	s.frame(agent, marshal(authorize(actors[i].pub)), false)
 }
 
-// A phone that has connected often, was revoked and has paired again begins anew: it
-// is not taken for an older connection of itself.
+// A phone that has connected often, was revoked and has paired again counts as new: its
+// frames are not refused as those of an older connection.
 func TestPairedAgainIsNotStale(t *testing.T) {
 	s := begin(t)
 	agent, phone := s.home()
@@ -91,12 +91,12 @@ func TestDeletionThatIsInterrupted(t *testing.T) {
 	}
 }
 
-// A post fails and its handler dies before it can ask for another try: somebody
-// tries all the same.
+// A post fails and its handler dies before it can ask for a retry: a job posts all the
+// same.
 func TestFailedPostIsTriedAgain(t *testing.T) {
 	s := begin(t, distributed)
 	agent, phone := s.home()
-	s.front.before = once1err(phone.id)
+	s.front.before = failNextPost(phone.id)
 	s.onceAfter(func(step relay.Step) bool {
 		return !step.Read && step.Touches(memberItem(1)) && step.Ops[0].Set["cs"].Num() == 1
 	}, fails)
@@ -108,8 +108,8 @@ func TestFailedPostIsTriedAgain(t *testing.T) {
 	wantHeard(t, phone, "one", "two")
 }
 
-// once1err fails the next post to a connection.
-func once1err(id gateway.Conn) func(gateway.Conn) error {
+// failNextPost fails the next post to a connection.
+func failNextPost(id gateway.Conn) func(gateway.Conn) error {
 	done := false
 	return func(to gateway.Conn) error {
 		if done || to != id {
@@ -121,12 +121,12 @@ func once1err(id gateway.Conn) func(gateway.Conn) error {
 }
 
 // A live message meets a connection that has just been replaced: it goes to the new
-// one, and nobody is told that the peer is offline.
+// one, and the sender is not told that the peer is offline.
 func TestLiveMessageMeetsAReplacement(t *testing.T) {
 	inBothModes(t, func(t *testing.T, s *stage) {
 		agent, phone := s.home()
 		var newer *line
-		s.front.before = once1(func() {
+		s.front.before = oncePost(func() {
 			newer = s.comes(1)
 			s.confirmAll(newer)
 		})
@@ -141,8 +141,8 @@ func TestLiveMessageMeetsAReplacement(t *testing.T) {
 	})
 }
 
-// An admission that is delivered again after the member has moved on to a newer
-// connection does not take it back.
+// An admission that is delivered again after a newer connection has replaced its own does
+// not replace the newer one.
 func TestAdmissionThatComesAgain(t *testing.T) {
 	s := begin(t, distributed)
 	_, phone := s.home()
@@ -225,7 +225,7 @@ func TestLiveFrameThatComesAgain(t *testing.T) {
 	s.disconnect(phone)
 	s.says(agent, 1, "waits")
 	m := message(actors[1].pub, []byte("live"), true)
-	s.front.before = once1(func() {
+	s.front.before = oncePost(func() {
 		// The phone is connecting and its mailbox not yet empty.
 		s.onceAfter(func(step relay.Step) bool { return !step.Read && len(step.Ops) == 2 }, fails)
 		for i := range 2 {
@@ -237,7 +237,7 @@ func TestLiveFrameThatComesAgain(t *testing.T) {
 	wantHeard(t, s.comes(1), "waits", "live")
 }
 
-// The same frame of pairing once more does not make a token good again.
+// A PairingStart that is delivered again does not make its token valid again.
 func TestPairingStartThatComesAgain(t *testing.T) {
 	s := begin(t, distributed)
 	agent, phone := s.home()
@@ -289,12 +289,12 @@ func TestLiveMessagesOfAReplacedConnection(t *testing.T) {
 	second := s.comes(1)
 	s.disconnect(second)
 	if !slices.ContainsFunc(agent.got, func(f *skaldpb.RelayFrame) bool { return f.GetPeerOffline() != nil }) {
-		t.Error("nobody has told the sender")
+		t.Error("the sender was not told")
 	}
 }
 
-// Two handlers speak for one sender: the older connection does not lower what the
-// newer one has raised.
+// Two handlers send for one sender: that of the older connection does not lower the fence
+// that the newer one has raised.
 func TestFenceIsNotLowered(t *testing.T) {
 	s := begin(t, distributed)
 	agent, old := s.home()

@@ -52,8 +52,8 @@ func TestFrameUnderWayOfARevokedClient(t *testing.T) {
 	})
 }
 
-// Nobody remembers a revoked client as a sender for ever; but as long as something
-// of it may be under way.
+// The fence of a revoked client is kept as long as frames of it may be under way, and not
+// for ever.
 func TestRevokedSenderIsForgotten(t *testing.T) {
 	inBothModes(t, func(t *testing.T, s *stage) {
 		agent, phone, pairing := s.household()

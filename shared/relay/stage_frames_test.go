@@ -64,7 +64,7 @@ var errorCodes = []string{
 	"rate_limited", "payload_too_large", "queue_full", "bad_request",
 }
 
-// actor is somebody with a key: the agent is number 0.
+// actor is a peer with a key. The agent is number 0.
 type actor struct {
 	key      ed25519.PrivateKey
 	pub      []byte

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// front is a front that a test plays: it carries everything, and nothing arrives
-// by itself.
+// front is a front in the hands of a test: it carries everything, and no event happens by
+// itself.
 type front struct {
 	s       *stage
 	conns   map[gateway.Conn]*line
@@ -33,7 +33,7 @@ type line struct {
 	got    []*skaldpb.RelayFrame
 	marks  []uint64 // not confirmed
 	number int
-	who    string         // the key behind it; "" if nobody knows
+	who    string         // the key behind it; "" before Auth
 	wire   [][]byte       // what the peer has sent and the relay has not handled
 	last   map[string]int // number of the last message, by sender
 }

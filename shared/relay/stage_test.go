@@ -79,7 +79,7 @@ func newStage(settings ...func(*relay.Options)) *stage {
 	return s
 }
 
-// reset begins anew.
+// reset empties the stage.
 func (s *stage) reset() {
 	s.start = time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)
 	s.now = s.start
@@ -139,8 +139,7 @@ func (s *stage) fault(format string, args ...any) {
 	s.faults = append(s.faults, fmt.Errorf(format, args...))
 }
 
-// handled is called with what a handler has answered: whatever a peer sends, it
-// is handled.
+// handled checks the result of a handler: whatever a peer sends must not be an error.
 func (s *stage) handled(what string, err error) {
 	if err != nil {
 		s.fault("%s is not handled: %w", what, err)

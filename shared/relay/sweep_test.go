@@ -11,8 +11,8 @@ import (
 	"blindpost/shared/table"
 )
 
-// A group that cannot be swept does not keep the others from it, is reported, and
-// is taken up again by the next sweep.
+// A group that cannot be swept does not stop the sweep of the others, is reported, and is
+// tried again by the next sweep.
 func TestSweepGoesOnAfterAFailure(t *testing.T) {
 	s := begin(t)
 	var owners []*line

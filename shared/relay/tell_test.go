@@ -18,7 +18,7 @@ import (
 	"blindpost/shared/table"
 )
 
-// Words for stories that are told on a stage, one bug each.
+// Helpers for tests on a stage, each of one bug.
 
 var (
 	errTrouble = errors.New("trouble")
@@ -121,8 +121,7 @@ func wantPresence(t *testing.T, l *line, of int, want ...skaldpb.Status) {
 	}
 }
 
-// elsewhere does something in a process of its own: the members that a handler holds
-// here are free there.
+// elsewhere runs do in another process, where no member is held.
 func (s *stage) elsewhere(do func()) {
 	here := s.r
 	s.r = s.process()
@@ -171,7 +170,7 @@ func connItem(l *line) table.Key {
 	return table.Key{Partition: relay.ConnPartition + string(l.id), Sort: "c"}
 }
 
-// item reads an item without anybody noticing.
+// item reads an item without the hooks of the test.
 func (s *stage) item(t *testing.T, k table.Key) (table.Item, bool) {
 	t.Helper()
 	before, after := s.table.Before, s.table.After

@@ -8,9 +8,9 @@ import (
 	"blindpost/shared/relay"
 )
 
-// redials is a phone that says three things, hangs up and dials again at once. The
-// functions have handled none of it when its new connection speaks, in a handler
-// of its own, whose end is told on the channel.
+// redials is a phone that sends three messages, closes and connects again at once. The
+// functions have handled none of them when the new connection sends, in a handler of its
+// own, which reports on the channel when it ends.
 func redials(t *testing.T) (s *stage, agent, first, second *line, spoke chan time.Duration) {
 	// Without a limit nothing else is written with each message.
 	s = begin(t, distributed, func(o *relay.Options) { o.Limits.MessagesPerMinute = 0 })
@@ -113,8 +113,8 @@ func TestHangUpAndRedial_Twice(t *testing.T) {
 	})
 }
 
-// Somebody's post finds the connection gone before its last frame has been handled,
-// and a job takes the phone offline: its next connection waits for that frame too.
+// A post finds the connection gone before its last frame was handled, and a job lets the
+// phone leave: its next connection waits for that frame too.
 func TestHangUpAndRedial_FoundGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := begin(t, distributed)

@@ -23,7 +23,7 @@ func (c *countedTable) Write(ctx context.Context, op table.Op) (table.Item, erro
 }
 
 // counter is a process of a relay that counts the messages of one connection, whose
-// record it reads anew for each.
+// record it reads again for each.
 func counter(t *testing.T, tbl table.Table, limit int64, now func() time.Time) (take func() bool, r *Relay) {
 	r = &Relay{table: tbl, distributed: true, now: now}
 	r.SetLimits(Limits{MessagesPerMinute: limit})

@@ -33,7 +33,7 @@ type never struct{}
 
 func (never) Send(context.Context, queue.Job) error { return nil }
 
-// benchRelay is a relay with a boat and eight viewers, and the roster they have.
+// benchRelay is a relay with a boat and eight viewers.
 func benchRelay(b *testing.B) (*relay.Relay, *Dialect, *sink) {
 	front, ids := &sink{}, 0
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))

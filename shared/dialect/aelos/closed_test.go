@@ -7,8 +7,8 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// Whom the relay has closed is gone for the others at once, whenever the front reports
-// the end: its peer may keep the line open and say nothing.
+// A peer that the relay has closed leaves at once, for all others, whenever the front
+// reports the end: the peer may keep its end open.
 func TestClosedIsGoneAtOnce(t *testing.T) {
 	story(t, func(w *world) {
 		boat, v := w.boat(2), w.viewer(2)

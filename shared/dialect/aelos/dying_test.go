@@ -27,7 +27,7 @@ func (l *line) deliver(e gateway.FrameEvent) {
 
 // A process dies at every write that there is, before or after it is done, while it
 // admits a viewer; then the frame comes again, or the connection ends, or nothing
-// happens at all. In the end everybody knows the truth.
+// happens at all. In the end all peers know the state of the roster.
 func TestDyingWhileAViewerComes(t *testing.T) {
 	for _, after := range []string{"again", "disconnect", "nothing"} {
 		for _, done := range []bool{false, true} {

@@ -10,10 +10,10 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// A boat remembers over its connections, and whatever it has heard of, it has to hear
-// the end of.
+// A boat keeps its tags over several connections, so it must be told to forget every tag
+// that it was told of.
 
-// Everybody was away: what the boat was told of counts when it comes back.
+// All peers were away: a boat that comes back is told to forget the tags of before.
 func TestBoatHearsWhoLeftWhileNobodyWasThere(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		t.Run(fmt.Sprint(alone), func(t *testing.T) {
@@ -34,8 +34,8 @@ func TestBoatHearsWhoLeftWhileNobodyWasThere(t *testing.T) {
 	}
 }
 
-// What was posted into a connection that was lost without anybody knowing may never
-// have arrived: the next connection hears it too.
+// A frame that was posted to a lost connection may never have arrived: the next connection
+// gets it too.
 func TestDetachIntoALostConnection(t *testing.T) {
 	for name, change := range map[string]func(*worldOptions){"one process": func(*worldOptions) {}, "functions": functions} {
 		t.Run(name, func(t *testing.T) {
@@ -67,8 +67,7 @@ func TestDetachIntoALostConnection(t *testing.T) {
 	}
 }
 
-// A boat that comes back to what was kept for it is looked after by the sweeper as one
-// that comes for the first time.
+// The sweeper looks at a boat that comes back to its kept tags as at a new one.
 func TestReturnedBoatIsSwept(t *testing.T) {
 	story(t, func(w *world) {
 		boat := w.boat(2)
@@ -84,13 +83,13 @@ func TestReturnedBoatIsSwept(t *testing.T) {
 		sweep()
 		v := w.viewer(2)
 		v.got()
-		w.boat(2).end(gateway.CloseAbnormal) // and nobody says so
+		w.boat(2).end(gateway.CloseAbnormal) // not reported
 		sweep()
 		v.want(online, offline)
 	}, functions)
 }
 
-// What is kept for the boat has a bound and an end, and no tag in it is given away.
+// The tags that are kept for a boat are bounded in number and time, and no viewer gets one.
 func TestWhatIsKeptForABoat(t *testing.T) {
 	story(t, func(w *world) {
 		boat := w.boat(2)

@@ -63,8 +63,8 @@ func TestViewersComeInOrder(t *testing.T) {
 	}
 }
 
-// The boat comes and goes while viewers do: each hears welcome first, then in turn
-// what is true, in the end the truth.
+// The boat attaches and detaches while viewers do: each viewer gets welcome first, then
+// boat-status in order, and the last one is true.
 func TestStatusComesInOrder(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestStatusComesInOrder(t *testing.T) {
 	}
 }
 
-// What is delivered again long after does not take the boat back.
+// A hello that is delivered again long after does not replace the newer connection.
 func TestOldHelloDoesNotTakeOver(t *testing.T) {
 	story(t, func(w *world) {
 		l := w.dial()
@@ -129,8 +129,8 @@ func TestOldHelloDoesNotTakeOver(t *testing.T) {
 	}, functions)
 }
 
-// A handler that is so slow that its lease runs out under it says something old
-// after something new; the boat hears the truth once more.
+// A handler whose lease runs out because it is slow posts an old state after a newer one;
+// the boat is told the present state once more.
 func TestSlowTellerIsCorrected(t *testing.T) {
 	story(t, func(w *world) {
 		boat := w.boat(2)
@@ -158,7 +158,7 @@ func TestSlowTellerIsCorrected(t *testing.T) {
 	}, functions)
 }
 
-// Nobody tells that a connection has ended: a post finds out.
+// The end of a connection is not reported: a post finds it gone.
 func TestLostDisconnects(t *testing.T) {
 	story(t, func(w *world) {
 		boat, a, b := w.boat(2), w.viewer(2), w.viewer(2)
@@ -179,7 +179,7 @@ func TestLostDisconnects(t *testing.T) {
 	}, functions)
 }
 
-// And if nobody posts either, the sweeper does.
+// The end of a connection is not reported, and there is no post: the sweeper finds it gone.
 func TestSweeperFindsTheLost(t *testing.T) {
 	story(t, func(w *world) {
 		boat, a, b := w.boat(2), w.viewer(2), w.viewer(2)
@@ -206,7 +206,7 @@ func TestSweeperFindsTheLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r := w.roster("org", "boat"); !r.empty() {
-			t.Errorf("somebody is left: %+v", r)
+			t.Errorf("a connection is left: %+v", r)
 		}
 		time.Sleep(forgetAfter)
 		if r := w.roster("org", "boat"); r.version != "" {
@@ -215,8 +215,8 @@ func TestSweeperFindsTheLost(t *testing.T) {
 	}, functions)
 }
 
-// The roster outlives what it would live without the sweeper, as long as there is
-// somebody in it: connections of our own front may last.
+// The sweeper extends the expiry of the roster as long as there are connections in it:
+// those of our own front may last.
 func TestRosterLastsAsLongAsItsConnections(t *testing.T) {
 	story(t, func(w *world) {
 		boat := w.boat(2)
@@ -271,7 +271,7 @@ func TestBoatHearsOfTheWelcomedOnly(t *testing.T) {
 			t.Fatal("a hello without a welcome was handled")
 		}
 		boat.want()
-		other := w.viewer(2) // who changes something meanwhile
+		other := w.viewer(2) // it changes the roster meanwhile
 		boat.want(viewers(2, []string{w.tagOf(other)}, nil))
 		l.mu.Lock()
 		l.broken = nil
@@ -298,7 +298,7 @@ func TestExpiryIsFoundWithTheNextFrame(t *testing.T) {
 	}, functions, func(o *worldOptions) { o.idle = true })
 }
 
-// A tag is given to nobody while somebody may remember it.
+// No viewer gets a tag that the boat may still remember.
 func TestTagsAreNotUsedAgain(t *testing.T) {
 	used, told, free := tag{1, 1, 1, 1}, tag{2, 2, 2, 2}, tag{3, 3, 3, 3}
 	r := &roster{Viewers: []viewer{{Tag: used}}, Told: []tag{told}}
@@ -312,8 +312,8 @@ func TestTagsAreNotUsedAgain(t *testing.T) {
 	}
 }
 
-// Who has much to tell to slow peers renews the lease in time, so that nobody else
-// begins to tell the same.
+// A handler with many posts to slow peers renews the lease in time, so that no other
+// handler begins the same posts.
 func TestLongTellingKeepsTheLease(t *testing.T) {
 	story(t, func(w *world) {
 		var all []*line
@@ -341,7 +341,8 @@ func TestLongTellingKeepsTheLease(t *testing.T) {
 	}, functions)
 }
 
-// Who was taken for lost and is not has to come again: it has no tag any more.
+// A viewer that was taken for lost and is not is closed when it sends: it has no tag any
+// more, and has to connect again.
 func TestTakenForLost(t *testing.T) {
 	story(t, func(w *world) {
 		boat, v := w.boat(2), w.viewer(2)

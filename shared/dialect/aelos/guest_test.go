@@ -133,7 +133,7 @@ func TestBytesOfCommands(t *testing.T) {
 	}, func(o *worldOptions) { o.limits = func(l *Limits) { l.CommandBytes, l.MaxFrame = 1000, 1000 } })
 }
 
-// Who does not stop is closed at last.
+// A viewer that goes on sending commands over its rate is closed.
 func TestEndlessCommands(t *testing.T) {
 	story(t, func(w *world) {
 		w.boat(2)
@@ -160,13 +160,13 @@ func TestViewersOfOneSub(t *testing.T) {
 		third.wantClosed(gateway.CloseTryLater)
 		w.guest("friend").want(welcome2, online)
 		one.hangUp()
-		two.end(gateway.CloseAbnormal) // and nobody says so
+		two.end(gateway.CloseAbnormal) // not reported
 		w.guest("guest").want(welcome2, online)
 		w.guest("guest").want(welcome2, online)
 	}, func(o *worldOptions) { o.limits = func(l *Limits) { l.MaxViewersPerSub = 2 } })
 }
 
-// What peers say to one another is passed on as it was written: no longer.
+// The text that peers exchange is forwarded as it was encoded, and does not grow.
 func TestForwardedTextDoesNotGrow(t *testing.T) {
 	story(t, func(w *world) {
 		boat, v := w.boat(2), w.viewer(2)
@@ -182,7 +182,7 @@ func TestForwardedTextDoesNotGrow(t *testing.T) {
 	}, func(o *worldOptions) { o.limits = func(l *Limits) { l.MaxHandshake = 0 } })
 }
 
-// No text frame leaves the relay that its recipient would have to fail for.
+// No text frame that is not UTF-8 leaves the relay.
 func TestTextThatIsNoUnicode(t *testing.T) {
 	story(t, func(w *world) {
 		boat, v := w.boat(2), w.viewer(2)

@@ -28,7 +28,7 @@ type line struct {
 	mu      sync.Mutex
 	in      []gateway.Message
 	closed  *closing
-	mute    bool // nobody is there, and the front does not know
+	mute    bool // the peer is gone, and the front does not know
 	slow    bool // droppable messages are dropped
 	broken  error
 	arrives bool                  // what is posted arrives though it is broken

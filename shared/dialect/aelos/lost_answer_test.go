@@ -27,8 +27,8 @@ func (l *line) loseAnswers(lost bool) {
 	}
 }
 
-// A boat that has heard of a viewer hears of its end, though nobody knew that it had
-// heard.
+// A boat that was told of a viewer by a post that was reported as failed is told to forget
+// the viewer too.
 func TestBoatThatWasToldWithoutAnAnswer(t *testing.T) {
 	story(t, func(w *world) {
 		boat, stays := w.boat(2), w.viewer(2)
@@ -61,7 +61,8 @@ func TestViewerThatWasToldWithoutAnAnswer(t *testing.T) {
 	}, functions)
 }
 
-// Who has lost the lease and the answer has the boat told once more, too.
+// A handler whose lease has run out, and whose posts are reported as failed, has the boat
+// told once more.
 func TestSlowTellerWithoutAnAnswer(t *testing.T) {
 	story(t, func(w *world) {
 		boat := w.boat(2)
@@ -86,7 +87,7 @@ func TestSlowTellerWithoutAnAnswer(t *testing.T) {
 	}, functions)
 }
 
-// A boat that may have heard and has not is told all the same.
+// A boat that a failed post may have reached, but has not, is told all the same.
 func TestBoatThatWasNotTold(t *testing.T) {
 	story(t, func(w *world) {
 		boat := w.boat(2)
@@ -114,8 +115,8 @@ func (l *line) failOnce(text string) {
 	}
 }
 
-// Who was welcomed, as far as the front says, is not welcomed again because what comes
-// after it has failed.
+// A viewer whose welcome was posted does not get a second one because the post after it
+// has failed.
 func TestWelcomeIsNotRepeated(t *testing.T) {
 	story(t, func(w *world) {
 		hello := func(role, fails string, claims jwt.MapClaims) *line {
@@ -132,7 +133,7 @@ func TestWelcomeIsNotRepeated(t *testing.T) {
 	}, functions)
 }
 
-// The same when the lease was lost meanwhile, and when nobody waits for the outcome.
+// The same when the lease has run out meanwhile, and when no handler waits for the outcome.
 func TestWelcomeIsNotForgotten(t *testing.T) {
 	n := &announcements{welcomed: []gateway.Conn{"boat", "viewer"}}
 	n.failedFor("boat", errors.New("throttled"))

@@ -131,7 +131,8 @@ func TestControlKeepsText(t *testing.T) {
 	}
 }
 
-// What nobody can use is dropped and counted, and its sender stays.
+// A frame without a use for any recipient is dropped and counted, and its sender stays
+// connected.
 func TestFramesThatAreDropped(t *testing.T) {
 	story(t, func(w *world) {
 		boat, v := w.boat(2), w.controller()
@@ -201,7 +202,8 @@ func TestLargeFrames(t *testing.T) {
 	})
 }
 
-// Only who may, to a boat that understands it, and never silently.
+// A command reaches a boat only from a controller, and only a boat that knows commands;
+// every other command is answered.
 func TestCommands(t *testing.T) {
 	const command, identify = "02" + "0000000000000001aabb", "04" + "0000000000000001aabb"
 	for name, tt := range map[string]struct {
@@ -353,7 +355,7 @@ func TestSlowViewer(t *testing.T) {
 }
 
 // A front that fails must not cost the boat its connection for a snapshot; a result
-// is tried again by whoever delivered it.
+// is tried again by the front that has delivered it.
 func TestFrontThatFails(t *testing.T) {
 	story(t, func(w *world) {
 		boat, v := w.boat(2), w.controller()

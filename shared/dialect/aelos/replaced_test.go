@@ -17,7 +17,7 @@ func (l *line) stick(err error) {
 }
 
 // A connection that was replaced is closed, though the front has failed to do so at
-// first: its peer would wait for viewers for ever. Meanwhile nobody else waits for it.
+// first: its peer would wait for viewers for ever. Meanwhile no other peer waits for it.
 func TestReplacedConnectionThatCouldNotBeClosed(t *testing.T) {
 	story(t, func(w *world) {
 		old, v := w.boat(2), w.viewer(2)
@@ -55,7 +55,7 @@ func TestReplacedConnectionOutlivesTheNewerOne(t *testing.T) {
 	}, functions)
 }
 
-// Whoever hangs up is not to be closed any more.
+// A replaced connection that has ended is no longer to be closed.
 func TestReplacedConnectionThatHangsUp(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		story(t, func(w *world) {
@@ -93,9 +93,9 @@ func TestReplacedConnectionSaysHelloAgain(t *testing.T) {
 	}, functions)
 }
 
-// Somebody who has lost the lease could not say whether a boat has heard of a viewer; by
-// then it was replaced, and the newer connection has been told of others only. It hears
-// of that viewer all the same.
+// A handler whose lease has run out does not know whether the boat was told of a viewer. By
+// then the boat has a newer connection, which was told only of others: it is told of that
+// viewer all the same.
 func TestLateWordToAReplacedBoat(t *testing.T) {
 	stays, late := tag{1}, tag{2}
 	r := &roster{

@@ -96,7 +96,7 @@ func TestTakeoverIsSilentForViewers(t *testing.T) {
 	})
 }
 
-// A boat that was away hears whom to forget.
+// A boat that was away is told which tags to forget.
 func TestReturnedBoatHearsWhoLeftMeanwhile(t *testing.T) {
 	story(t, func(w *world) {
 		boat := w.boat(2)
@@ -143,7 +143,7 @@ func TestNinthViewerComesInIfOneIsGone(t *testing.T) {
 			all = append(all, w.viewer(2))
 		}
 		gone := w.tagOf(all[0])
-		all[0].end(gateway.CloseAbnormal) // and nobody says so
+		all[0].end(gateway.CloseAbnormal) // not reported
 		boat.got()
 		ninth := w.viewer(2)
 		ninth.want(welcome2, online)
@@ -188,7 +188,7 @@ func TestHelloInTime(t *testing.T) {
 	})
 }
 
-// Nobody stays longer than the token says.
+// No connection outlasts its token.
 func TestConnectionEndsWithItsToken(t *testing.T) {
 	story(t, func(w *world) {
 		boat, v := w.boat(2), w.viewer(2)

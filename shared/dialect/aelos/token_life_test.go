@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A minter that makes tokens for ever is not believed, if the operator says so.
+// A token that expires too late is refused, if the operator sets a limit.
 func TestTokensThatLastTooLong(t *testing.T) {
 	story(t, func(w *world) {
 		for life, ok := range map[time.Duration]bool{time.Hour: true, 2 * time.Hour: true, 2*time.Hour + time.Second: false, 1000 * time.Hour: false} {

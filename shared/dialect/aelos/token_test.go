@@ -184,8 +184,8 @@ func TestClockLeeway(t *testing.T) {
 	}
 }
 
-// During a rotation two secrets count, then one; a slip does not shut everybody out,
-// and nothing at all is no reason to let anybody in.
+// During a rotation two secrets count, then one. One bad secret does not refuse all tokens,
+// and without any secret no token is accepted.
 func TestSecrets(t *testing.T) {
 	long := strings.Repeat("x", MinSecret)
 	for _, tt := range []struct {

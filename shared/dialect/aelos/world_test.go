@@ -59,7 +59,7 @@ type worldOptions struct {
 	idle   bool // jobs are lost
 }
 
-// story tells one in a bubble, on one machine.
+// story runs a test in a bubble, in one process.
 func story(t *testing.T, tell func(w *world), change ...func(*worldOptions)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -37,7 +37,8 @@ func TestAttemptOfAnother(t *testing.T) {
 	}
 }
 
-// Should both have got in all the same, the client is whose request made it.
+// If both were admitted all the same, the client belongs to the one whose request has created
+// it.
 func TestClientOfAnotherToken(t *testing.T) {
 	x := &stageDeal{pairing: true}
 	c := newCast(t, true, x)
@@ -64,7 +65,7 @@ func TestClientOfAnotherToken(t *testing.T) {
 	}
 }
 
-// An attempt that is over is over on its connection too.
+// An attempt that has expired can do nothing more on its connection either.
 func TestAttemptThatIsOver(t *testing.T) {
 	for want, f := range map[string]func(*stageDeal) peer.Frame{
 		codeClientInactive: func(x *stageDeal) peer.Frame { return x.frame(peer.Message, peer.Request) },
@@ -164,8 +165,8 @@ func TestStateThatChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// A request that has expired is not sent, and counts no more, though the table keeps its
-// item to the end of the second.
+// A request that has expired is not sent and not counted, though the table keeps its item to
+// the end of the second.
 func TestExpiresToTheMillisecond(t *testing.T) {
 	x, y := &stageDeal{}, &stageDeal{}
 	c := newCast(t, true, x, y)

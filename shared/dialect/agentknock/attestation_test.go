@@ -17,7 +17,7 @@ import (
 	"blindpost/shared/table"
 )
 
-// demanding gives the relay of a stage an operator who wants something of attestations.
+// demanding sets what the relay of a stage demands of attestations.
 func (s *stage) demanding(d attest.Demand, maker *attesttest.Maker) {
 	s.t.Helper()
 	roots, err := attest.ParseRoots(maker.PEM())
@@ -97,8 +97,8 @@ func (s *stage) left() []table.Item {
 	return append(all, s.everything(devicePartition)...)
 }
 
-// The same claim again succeeds, whatever has become of the attestation; and nobody else
-// gets the id because he has one.
+// The same claim succeeds again, whatever attestation it has; and a valid attestation does
+// not give the id to another token.
 func TestAttestedOnce(t *testing.T) {
 	s := newStage(t, true)
 	maker := attesttest.NewMaker(t, s.now)
@@ -124,7 +124,7 @@ func TestAttestedOnce(t *testing.T) {
 }
 
 // A member in another letter case is another member, and one that is there twice is
-// refused: two readers could take it for two things.
+// refused: two readers could use different ones.
 func TestFormOfAttestations(t *testing.T) {
 	for raw, want := range map[string]bool{
 		`{"type":"a","certificate_chain":[]}`:                           true,

@@ -130,7 +130,7 @@ func newCast(t testing.TB, functions bool, deals ...*stageDeal) *cast {
 func (c *cast) deal(id string) *stageDeal {
 	i := slices.IndexFunc(c.deals, func(x *stageDeal) bool { return x.id == id })
 	if i < 0 {
-		c.t.Fatalf("a frame is about %s, which nobody knows", id)
+		c.t.Fatalf("a frame is about %s, which is unknown", id)
 	}
 	return c.deals[i]
 }

@@ -10,9 +10,9 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// A device dials while what has arrived is to be sent on its connection before, and its
-// Connect fails, at whatever step. It then sleeps on no connection that nobody will ever
-// open: what waits is sent on the one before, or it is woken.
+// A device connects while a message is to be posted to its connection before, and the
+// Connect fails, at any step. The message must not wait for a connection that never opens:
+// it is posted to the connection before, or the device gets a push.
 func TestConnectThatFails(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n := 1; ; n++ {

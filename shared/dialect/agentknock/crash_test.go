@@ -43,9 +43,9 @@ var crashStories = map[string]func(t testing.TB, functions bool) *cast{
 	"pairing":                           func(t testing.TB, f bool) *cast { return newCast(t, f, &stageDeal{pairing: true}) },
 }
 
-// At whatever step the relay dies, before or after it has had its effect, in one
-// process or in a function, both sides get what the other has said, once is enough,
-// and nothing is left behind.
+// The relay dies at any step, before or after the step has had its effect, in one process or
+// in a function: both sides get what the other has sent, at least once, and nothing stays
+// stored.
 func TestCrashAtEveryStep(t *testing.T) {
 	for name, story := range crashStories {
 		for _, functions := range []bool{false, true} {

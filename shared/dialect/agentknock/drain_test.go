@@ -8,7 +8,7 @@ import (
 )
 
 // A completion that arrives while the device's connection is only opening neither
-// comes before the first word nor has the device taken for gone.
+// comes before push_registration nor makes the relay take the device for lost.
 func TestWhileADeviceConnects(t *testing.T) {
 	for _, functions := range []bool{false, true} {
 		x := &stageDeal{}

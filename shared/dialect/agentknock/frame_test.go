@@ -60,7 +60,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// Whatever a peer sends, decoding says yes or no, and what it took can be written.
+// Whatever a peer sends, decoding accepts or refuses it, and an accepted frame can be written.
 func FuzzDecode(f *testing.F) {
 	ids := `"client_id":"` + aClient + `","request_id":"` + aRequest + `"`
 	for _, s := range []string{
@@ -100,7 +100,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// What the relay says is what a peer may be told.
+// Every frame of the relay is valid for its recipient.
 func TestFramesAreValid(t *testing.T) {
 	both := scope{Client: aClient, Request: aRequest, Kind: request}
 	resp := scope{Client: aClient, Request: aRequest, Kind: response}

@@ -8,8 +8,8 @@ import (
 	peer "blindpost/shared/client/agentknock"
 )
 
-// An exchange that has expired is counted out once: by who counts anew, and not once
-// more when somebody looks at it.
+// An expired exchange is subtracted from the counters once: by a recount, and not again when
+// the exchange is read.
 func TestExpiredIsCountedOutOnce(t *testing.T) {
 	deals := []*stageDeal{{}, {}, {}, {}, {}}
 	c := newCast(t, false, deals...)
@@ -40,8 +40,8 @@ func TestExpiredIsCountedOutOnce(t *testing.T) {
 	say(request(4), peer.Error, codeCapacityExceeded)
 }
 
-// What an older connection brings late does not take the exchange away from the newer
-// one, on which the client waits.
+// A late frame of an older connection does not take the exchange from the newer one, on
+// which the client waits.
 func TestLateFrameOfAnOlderConnection(t *testing.T) {
 	x := &stageDeal{}
 	c := newCast(t, true, x)

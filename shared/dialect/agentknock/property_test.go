@@ -13,8 +13,8 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// chaos are a client and a device that do anything at any time, and what must hold
-// whatever they do.
+// chaos is a client and a device that do anything at any time, with the checks that must
+// hold.
 type chaos struct {
 	*cast
 	rt     *rapid.T
@@ -208,7 +208,7 @@ func TestAnythingGoes(t *testing.T) {
 				c.read(c.client)
 				c.read(c.device)
 				c.count()
-				c.knock.SetLimits(lim) // a process that has begun anew has others
+				c.knock.SetLimits(lim) // a restarted process has other limits
 			},
 		})
 	})

@@ -49,7 +49,7 @@ func TestOverlappingUpgrades(t *testing.T) {
 }
 
 // A Connect may take as long as its front waits for it, which is for ever in one process
-// and 29 s in front of functions. A device that is let in so late is sent its first word
+// and 29 s in front of functions. A device that is admitted so late gets push_registration
 // all the same, and one that was replaced meanwhile is closed.
 func TestUpgradeThatTakesLong(t *testing.T) {
 	for _, functions := range []bool{false, true} {
@@ -84,8 +84,8 @@ func TestUpgradeThatTakesLong(t *testing.T) {
 	}
 }
 
-// A connection whose successor has died before it could close it ends when it speaks,
-// and what it says counts.
+// A replaced connection that was not closed, because the handler that has replaced it died,
+// is closed when it sends a frame, and the frame counts.
 func TestReplacedConnectionThatSpeaks(t *testing.T) {
 	c := newCast(t, true, &stageDeal{})
 	old := c.dial(c.device.path, c.device.token)

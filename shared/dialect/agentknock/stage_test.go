@@ -63,7 +63,7 @@ type stageConn struct {
 	open, closed bool
 	code         gateway.CloseCode
 	inbox        []string
-	// lasts, if not 0, is how many posts it takes before it is gone, and nobody reports that.
+	// lasts, if not 0, is the number of posts before it is gone, which is not reported.
 	lasts int
 }
 
@@ -101,7 +101,7 @@ func (s *stage) start() {
 	s.relay.Use(s.knock)
 }
 
-// op does one thing, unless the process dies first or nobody waits for it any more.
+// op runs one operation, unless the process dies first or the context has ended.
 func (s *stage) op(ctx context.Context, do func() error) error {
 	if s.dead {
 		return errCrash

@@ -48,8 +48,8 @@ func (c *cast) stranger(n, size int) string {
 	return c.last(conn)
 }
 
-// Whoever knows the address begins pairings until no more are taken. Clients that are
-// enrolled do not notice.
+// A client that knows the address begins pairings until no more are accepted. Enrolled
+// clients are not affected.
 func TestStrangersLeaveRoom(t *testing.T) {
 	for _, k := range []struct {
 		name   string
@@ -98,7 +98,7 @@ func TestStrangersLeaveRoom(t *testing.T) {
 	}
 }
 
-// The device answers a pairing also when strangers have taken all that is theirs.
+// The device can answer a pairing even when strangers have used up the share of pairings.
 func TestStrangersDoNotSilenceTheDevice(t *testing.T) {
 	c := newCast(t, true, &stageDeal{})
 	lim := DefaultLimits()

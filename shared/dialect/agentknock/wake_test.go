@@ -10,8 +10,8 @@ import (
 	"blindpost/shared/queue"
 )
 
-// A push that was to come dies with the process. It comes all the same: until its time
-// nobody asks for another one.
+// The job for a push dies with the process. The push is sent all the same: until it is due,
+// no handler asks for another one.
 func TestPushThatWasToComeSurvives(t *testing.T) {
 	x, y, z := &stageDeal{}, &stageDeal{}, &stageDeal{}
 	c := newCast(t, false, x, y, z)
@@ -39,8 +39,8 @@ func TestPushThatWasToComeSurvives(t *testing.T) {
 	}
 }
 
-// The end of a device's connection is never reported. What arrives after the push for
-// what has found that out, and before the device is taken offline, is pushed for too.
+// The end of a device's connection is never reported. A post finds it gone and causes a push.
+// A message that arrives after that push, and before the device has left, gets one too.
 func TestPushForWhatComesBeforeTheDeviceIsOffline(t *testing.T) {
 	x := &stageDeal{}
 	c := newCast(t, true, x)
@@ -51,7 +51,7 @@ func TestPushForWhatComesBeforeTheDeviceIsOffline(t *testing.T) {
 	c.frame(client, string(x.frame(peer.Message, peer.Request).Encode()))
 	i := slices.IndexFunc(c.jobs, func(j queue.Job) bool { return j.Kind == "gone" })
 	if i < 0 {
-		t.Fatal("nobody has found out that the device is gone")
+		t.Fatal("the device was not found gone")
 	}
 	gone := c.jobs[i]
 	c.jobs = slices.Delete(c.jobs, i, i+1)
@@ -71,8 +71,8 @@ func TestPushForWhatComesBeforeTheDeviceIsOffline(t *testing.T) {
 	}
 }
 
-// A device is gone before it was sent all that waits for it, or its connection never
-// opens, and nobody reports that. It is woken again soon, not when the sweeper has looked.
+// A device is gone before it got all messages that wait for it, or its connection never
+// opens, and neither is reported. It gets a push soon, without the sweeper.
 func TestPushForADeviceThatIsGoneBeforeItHasCaughtUp(t *testing.T) {
 	for lasts := range 3 { // the first word, the request, caught_up
 		synctest.Test(t, func(t *testing.T) {
@@ -94,8 +94,8 @@ func TestPushForADeviceThatIsGoneBeforeItHasCaughtUp(t *testing.T) {
 	}
 }
 
-// One that is found gone when a client asks again, or when it was to be sent what it has
-// asked for, is woken too.
+// A device that is found gone by the post of a reminder, or of what it has resumed, gets a
+// push too.
 func TestPushForADeviceThatIsGoneWhenItIsReminded(t *testing.T) {
 	for _, resumes := range []bool{false, true} {
 		x := &stageDeal{}

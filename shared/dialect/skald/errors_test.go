@@ -22,7 +22,7 @@ import (
 	"blindpost/shared/table/mem"
 )
 
-// desk is a relay whose peers are called directly and whose answers are kept.
+// desk is a relay without a front: the test calls it directly and keeps its answers.
 type desk struct {
 	t   *testing.T
 	r   *relay.Relay
@@ -35,7 +35,7 @@ type desk struct {
 	token                 []byte // of the window that is open
 }
 
-// who is somebody with a key, and the connection.
+// who is a peer with a key, and its connection.
 type who struct {
 	key   ed25519.PrivateKey
 	pub   []byte
@@ -55,7 +55,7 @@ func newDesk(t *testing.T) *desk {
 		Limits: relay.Limits{MailboxCap: 3, MessageTTL: time.Hour, MessagesPerMinute: 10, ControlPerMinute: 10},
 	})
 	d.r.Use(skald.New(d.r, skald.Options{Limits: skald.DefaultLimits()}))
-	d.agent, d.phone, d.pending = d.somebody(), d.somebody(), d.somebody()
+	d.agent, d.phone, d.pending = d.newPeer(), d.newPeer(), d.newPeer()
 	d.send(d.agent, d.auth(d.agent, 0, nil))
 	d.openWindow()
 	d.send(d.phone, d.auth(d.phone, 2, d.token))
@@ -89,8 +89,8 @@ func (d *desk) Close(_ context.Context, c gateway.Conn, code gateway.CloseCode, 
 func (d *desk) Stat(context.Context, gateway.Conn) (gateway.Stat, error) { return gateway.Stat{}, nil }
 func (d *desk) Gone(gateway.Conn) bool                                   { return false }
 
-// somebody makes a key and connects.
-func (d *desk) somebody() *who {
+// newPeer makes a key and connects.
+func (d *desk) newPeer() *who {
 	pub, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		d.t.Fatal(err)
@@ -251,7 +251,7 @@ func TestAuthErrors(t *testing.T) {
 		{"pairing: another token", "pairing_closed", func(d *desk, w *who) { d.send(w, d.auth(w, 2, make([]byte, 32))) }},
 		{"pairing: no window", "pairing_closed", func(d *desk, w *who) { d.send(d.agent, pairingStop()); d.send(w, d.auth(w, 2, d.token)) }},
 		{"pairing: consumed", "pairing_closed", func(d *desk, w *who) {
-			x := d.somebody()
+			x := d.newPeer()
 			d.send(x, d.auth(x, 2, d.token))
 			d.send(w, d.auth(w, 2, d.token))
 		}},
@@ -271,7 +271,7 @@ func TestAuthErrors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDesk(t)
-			w := d.somebody()
+			w := d.newPeer()
 			c.tell(d, w)
 			got := d.got[w.conn]
 			if len(got) != 1 || got[0].GetAuthError().GetCode() != c.want || got[0].GetAuthError().GetMessage() == "" {
@@ -321,7 +321,7 @@ func TestErrors(t *testing.T) {
 		{"unknown peer, live", "agent", "not_found", func(d *desk, w *who) { d.send(w, message(make([]byte, 32), 9, true)) }},
 		{"pending peer", "phone", "not_found", func(d *desk, w *who) { d.send(w, message(d.pending.pub, 9, false)) }},
 		{"peer of another namespace", "phone", "not_found", func(d *desk, w *who) {
-			x := d.somebody()
+			x := d.newPeer()
 			d.send(x, d.auth(x, 0, nil))
 			d.send(w, message(x.pub, 9, true))
 		}},

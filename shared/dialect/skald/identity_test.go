@@ -79,8 +79,8 @@ func TestStrictPointAcceptsOrdinaryKeys(t *testing.T) {
 	}
 }
 
-// A signature by nobody: with a key of small order, S = 0 and a matching R verify
-// for a part of all messages. The standard library lets it pass.
+// A signature without a private key: with a key of small order, S = 0 and a matching R
+// verify for a part of all messages. The standard library accepts it.
 func TestVerifyRefusesForgeriesWithSmallOrderKeys(t *testing.T) {
 	nonce := bytes.Repeat([]byte{7}, nonceSize)
 	identity := unhex("0100000000000000000000000000000000000000000000000000000000000000")

@@ -33,7 +33,7 @@ func TestAuthDeliveredAgain(t *testing.T) {
 	}{
 		{"agent", func(d *desk) (*who, int) { d.call(d.agent); return d.agent, 0 }},
 		{"client", func(d *desk) (*who, int) { d.call(d.phone); return d.phone, 1 }},
-		{"pairing", func(d *desk) (*who, int) { return d.somebody(), 2 }},
+		{"pairing", func(d *desk) (*who, int) { return d.newPeer(), 2 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDesk(t)
@@ -64,8 +64,8 @@ func TestAuthDeliveredAgain(t *testing.T) {
 	}
 }
 
-// A queue takes back several frames at once: what comes again is older than what was
-// handled after it, and must not bring it back.
+// A queue takes back several frames at once: a frame that comes again is older than those
+// that were handled after it, and must not undo them.
 func TestControlDeliveredAgain(t *testing.T) {
 	t.Run("authorize", func(t *testing.T) {
 		d := newDesk(t)
@@ -86,11 +86,11 @@ func TestControlDeliveredAgain(t *testing.T) {
 		_, _ = rand.Read(used)
 		_, _ = rand.Read(fresh)
 		d.deliver(d.agent, "1", pairingStart(used))
-		x := d.somebody()
+		x := d.newPeer()
 		d.send(x, d.auth(x, 2, used))
 		d.deliver(d.agent, "2", pairingStart(fresh))
 		d.deliver(d.agent, "1", pairingStart(used))
-		y, z := d.somebody(), d.somebody()
+		y, z := d.newPeer(), d.newPeer()
 		d.send(y, d.auth(y, 2, used))
 		if got := d.got[y.conn]; len(got) != 1 || got[0].GetAuthError().GetCode() != "pairing_closed" {
 			t.Errorf("the token that is used is answered with %v", got)
@@ -103,7 +103,7 @@ func TestControlDeliveredAgain(t *testing.T) {
 		}
 		d.deliver(d.agent, "4", pairingStart(fresh))
 		d.deliver(d.agent, "3", pairingStop())
-		v := d.somebody()
+		v := d.newPeer()
 		d.send(v, d.auth(v, 2, fresh))
 		if got := d.got[v.conn]; len(got) != 1 || got[0].GetAuthOk() == nil {
 			t.Errorf("the window that was opened after a stop is answered with %v", got)
