@@ -67,9 +67,11 @@
 //     a crash behind the item the admission comes again and tells the others again.
 //   - draining to open: the pump. Back: a post that has failed; the job that pumps again is
 //     sent before the item is written.
-//   - replaced: Join writes the item, closes the old connection and sends jobEnd for it.
-//     After a crash in between the admission comes again and closes it (Conn.after), and a
-//     removal closes it too (attrPrevious). Frames of the new one wait at most turnWait.
+//   - replaced: Join writes the item, closes the old connection and sends jobEnd for it,
+//     which closes it if Join could not. After a crash in between the admission comes again
+//     and closes it (Conn.after); if it does not, the next frame or the end of the new one
+//     does (closeBefore), and a removal too (attrPrevious). Frames of the new one wait at
+//     most turnWait.
 //   - lost: a post sends jobLost, with which the member leaves; the record stays, because
 //     frames of the connection may still wait. The sweeper sends jobEnd. A job that is not
 //     sent is left to the next post (reportLostAgain) and to the sweeper.

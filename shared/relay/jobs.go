@@ -101,7 +101,7 @@ func (r *Relay) Job(ctx context.Context, j queue.Job) error {
 	case jobLost:
 		return r.leaveLost(ctx, b, again)
 	case jobEnd:
-		if known, err := r.end(ctx, b.Conn, again); known || err != nil || b.Member == "" {
+		if known, err := r.endUnreported(ctx, b.Conn, again); known || err != nil || b.Member == "" {
 			return err
 		}
 		return r.leaveLost(ctx, b, again)
@@ -131,6 +131,12 @@ func (r *Relay) leaveLost(ctx context.Context, b jobBody, again bool) error {
 	}
 	if err := r.leave(ctx, b.Group, b.Member, b.Conn, again); err != nil {
 		return err
+	}
+	if r.distributed && c != nil && c.after != "" {
+		// Its admission may have died before it closed that, and its end may never come.
+		if err := r.closeBefore(ctx, c); err != nil {
+			return err
+		}
 	}
 	return r.changeConn(ctx, b.Conn, table.Op{Set: table.Attrs{recLeft: table.Number(1)}})
 }

@@ -98,10 +98,10 @@ func (r *Relay) Join(ctx context.Context, c *Conn, j Joining) (Joined, error) {
 	if replaced == c.ID {
 		replaced = c.after // the earlier run may not have closed it
 	}
-	if replaced != "" {
-		r.closeReplaced(ctx, c, replaced)
+	if replaced == "" {
+		return out, nil
 	}
-	return out, nil
+	return out, r.closeReplaced(ctx, c.Dialect, replaced)
 }
 
 // joins makes of c the next connection of m.
@@ -117,23 +117,4 @@ func (c *Conn) joins(m *Member) {
 	c.Epoch = m.Epoch + 1
 	c.posted, c.pausedAt = 0, 0
 	c.memberLeft = false
-}
-
-// closeReplaced closes the connection that c has replaced.
-func (r *Relay) closeReplaced(ctx context.Context, c *Conn, id gateway.Conn) {
-	code := gateway.CloseReplaced
-	if d, ok := r.dialect(c.Dialect).(Replacer); ok {
-		code = d.ReplacedCode()
-	}
-	err := r.front.Close(ctx, id, code, "replaced by a newer connection")
-	if err != nil && !errors.Is(err, gateway.ErrGone) {
-		r.log.WarnContext(ctx, "failed to close a replaced connection", "conn", id, "error", err)
-	}
-	if !r.distributed {
-		return
-	}
-	// If its end is never reported, c must not wait for it in vain.
-	if err := r.endLater(ctx, id); err != nil {
-		r.log.WarnContext(ctx, "failed to note that a connection has been replaced", "conn", id, "error", err)
-	}
 }

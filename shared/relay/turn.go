@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"blindpost/shared/backoff"
-	"blindpost/shared/gateway"
 	"blindpost/shared/table"
 )
 
@@ -25,9 +24,6 @@ const (
 	// The backoff between two looks doubles from firstLook to lastLook.
 	firstLook = 20 * time.Millisecond
 	lastLook  = 320 * time.Millisecond
-	// endAfter is how long a front has to report the end of a connection, before a job
-	// ends it.
-	endAfter = time.Second
 )
 
 // awaitTurn waits until all frames of the connection before c are handled, at most
@@ -46,6 +42,9 @@ func (r *Relay) awaitTurn(ctx context.Context, c *Conn) error {
 		}
 		if waited >= turnWait {
 			r.log.WarnContext(ctx, "a replaced connection does not end", "conn", c.after, "by", c.ID)
+			if err := r.closeBefore(ctx, c); err != nil {
+				return err
+			}
 			return r.stopWaiting(ctx, c)
 		}
 		if err := backoff.Sleep(ctx, pause); err != nil {
@@ -58,9 +57,4 @@ func (r *Relay) awaitTurn(ctx context.Context, c *Conn) error {
 // stopWaiting lets the next frames of c be handled without a wait.
 func (r *Relay) stopWaiting(ctx context.Context, c *Conn) error {
 	return r.changeConn(ctx, c.ID, table.Op{Remove: []string{recAfter}})
-}
-
-// endLater sends a job that ends a connection, unless a Disconnect does so before.
-func (r *Relay) endLater(ctx context.Context, id gateway.Conn) error {
-	return r.sendJobAt(ctx, jobEnd, string(id), jobBody{Conn: id}, r.now().Add(endAfter))
 }

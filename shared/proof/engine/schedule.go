@@ -211,9 +211,6 @@ func (e *Engine) releaseOp(w *waiting) {
 	e.last = t
 	if v != run {
 		t.Faulty = true
-		if k := e.socks[w.op.conn]; k != nil && w.op.kind == opClose {
-			k.Unclosed = true
-		}
 	}
 	if v == fail || v == die {
 		e.traceOp(w, v, nil)

@@ -19,8 +19,6 @@ type Socket struct {
 	Owner any
 	// Code is with which the relay has closed it, 0 if it has not.
 	Code gateway.CloseCode
-	// Unclosed says that a Close of it was made to fail.
-	Unclosed bool
 	// Dialed is the step at which it was dialed, OpenedAt the time at which it was open.
 	Dialed   int
 	OpenedAt time.Time

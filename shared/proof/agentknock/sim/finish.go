@@ -117,12 +117,12 @@ func (w *world) waiting(d *device) []*stored {
 }
 
 // checkNewest: of the connections of a device that it still reads, only the one that the
-// relay knows is open. One that could not be closed, because the front failed or whoever
-// had replaced it died, ends when it speaks.
+// relay knows is open. One that could not be closed at once, because the front failed or
+// whoever had replaced it died, is closed later, though it says nothing.
 func (w *world) checkNewest() {
 	for _, k := range w.e.Sockets() {
 		l := lineOf(k)
-		if it, _ := w.e.Peek(memberKey(l.device)); l.client == nil && !k.Unclosed && k.Open() && k.Attached() && string(k.ID) != it.Attrs["conn"].Str() {
+		if it, _ := w.e.Peek(memberKey(l.device)); l.client == nil && k.Open() && k.Attached() && string(k.ID) != it.Attrs["conn"].Str() {
 			w.e.Violate(propNewest, "%v is open, and the relay speaks to %q", k, it.Attrs["conn"].Str())
 		}
 	}
