@@ -117,10 +117,10 @@ var samples = addresses{
 func (s *settings) checkFunctions(c *complaints) {
 	said := map[string]bool{}
 	for _, name := range functionNames {
-		v := declared.For(declared.Functions, declared.Context)
+		v := declared.For(declared.Functions, contextKey)
 		errs := []error{}
 		for setting, text := range s.told(name, samples) {
-			errs = append(errs, v.Set("", declared.Context, setting, text))
+			errs = append(errs, v.Set("", contextKey, setting, text))
 		}
 		err := errors.Join(append(errs, functions.Check(v, readers[name]))...)
 		if err != nil && !said[err.Error()] {

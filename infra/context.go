@@ -21,10 +21,10 @@ func readContext(context any) (*settings, error) {
 	if !ok && context != nil {
 		return nil, fmt.Errorf("failed to read the context: it is a %T", context)
 	}
-	v := declared.For(declared.Stack, declared.Context)
+	v := declared.For(declared.Stack, contextKey)
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		name, ours := strings.CutPrefix(key, declared.Context(""))
+		name, ours := strings.CutPrefix(key, contextKey(""))
 		if !ours {
 			continue
 		}
@@ -32,7 +32,7 @@ func readContext(context any) (*settings, error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", key, err))
 		} else if _, err = v.Lookup(name); err != nil || text != "" { // "" is as good as not set
-			errs = append(errs, v.Set("", declared.Context, name, text))
+			errs = append(errs, v.Set("", contextKey, name, text))
 		}
 	}
 	// What could not be read would only be found again.
@@ -60,3 +60,6 @@ func contextText(v any) (string, error) {
 		return "", errors.New("it must be text, a number, true or false")
 	}
 }
+
+// contextKey is how the CDK's context names a setting.
+func contextKey(name string) string { return "blindpost:" + name }

@@ -139,7 +139,7 @@ func TestEverythingIsEverything(t *testing.T) {
 	left := maps.Clone(everything)
 	delete(left, "@aws-cdk/some:flag")
 	for _, k := range declared.All(declared.Stack) {
-		key := declared.Context(k.Name)
+		key := contextKey(k.Name)
 		if _, ok := left[key]; !ok && k.Name != "alarm-topic-arn" && k.Name != "table-name" {
 			t.Errorf("no test sets %s", k.Name)
 		}

@@ -142,9 +142,6 @@ func Variable(name string) string {
 // Line is how names stand in a settings file.
 func Line(name string) string { return name }
 
-// Context is how keys of the CDK's context are written.
-func Context(name string) string { return "blindpost:" + name }
-
 // Prefix begins the names of our environment variables.
 const Prefix = "BLINDPOST_"
 

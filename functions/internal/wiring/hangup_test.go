@@ -19,7 +19,7 @@ func TestHangUpAndRedial(t *testing.T) {
 	agentKey, phoneKey := newKey(t), newKey(t)
 	agent := h.agent(agentKey)
 	h.pair(agent, phoneKey)
-	const rounds, each = 6, 10
+	const rounds, each = 7, 10
 	for round := range rounds {
 		phone := h.client(phoneKey, namespaceOf(agentKey))
 		for i := range each {
@@ -36,7 +36,13 @@ func TestHangUpAndRedial(t *testing.T) {
 		if f.GetMessage() == nil {
 			continue // the phone comes and goes
 		}
-		if got, want := string(f.GetMessage().GetCiphertext()), fmt.Sprintf("message %d", next); got != want {
+		got := string(f.GetMessage().GetCiphertext())
+		if cut := next/each%2 == 1; cut && got == fmt.Sprintf("message %d", (next/each+1)*each) {
+			// The reset of a socket that is closed without a word throws away what the
+			// front has not read. The front has accepted none of that.
+			next = (next/each + 1) * each
+		}
+		if want := fmt.Sprintf("message %d", next); got != want {
 			t.Fatalf("got %q, want %q", got, want)
 		}
 		next++
