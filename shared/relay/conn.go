@@ -182,12 +182,9 @@ func connFrom(id gateway.Conn, it table.Item) *Conn {
 
 // LoadConn reads the record of a connection, nil if there is none.
 func (r *Relay) LoadConn(ctx context.Context, id gateway.Conn) (*Conn, error) {
-	it, err := r.table.Get(ctx, connKey(id))
-	if errors.Is(err, table.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("failed to load the connection record: %w", err)
+	it, ok, err := r.Find(ctx, connKey(id), "the connection record")
+	if err != nil || !ok {
+		return nil, err
 	}
 	c := connFrom(id, it)
 	if r.distributed {

@@ -276,12 +276,9 @@ func RootOp(group, generation, key string) table.Op {
 
 // Root reads the member that stands for a group, nil if there is none.
 func (r *Relay) Root(ctx context.Context, group string) (*Member, error) {
-	it, err := r.table.Get(ctx, rootItem(group))
-	if errors.Is(err, table.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("failed to read a group: %w", err)
+	it, ok, err := r.Find(ctx, rootItem(group), "a group")
+	if err != nil || !ok {
+		return nil, err
 	}
 	return r.GetMember(ctx, group, it.Attrs[attrMember].Str())
 }

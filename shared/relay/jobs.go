@@ -182,12 +182,12 @@ func (r *Relay) push(ctx context.Context, b jobBody) error {
 // waiting returns the stored frame that a push is for; if that is gone, the oldest that
 // waits, and nil if the mailbox is empty.
 func (r *Relay) waiting(ctx context.Context, m *Member, seq int64) (*entry, error) {
-	it, err := r.table.Get(ctx, laneKey(m.Lane, seq))
-	if err == nil {
-		return entryFrom(it)
+	it, found, err := r.Find(ctx, laneKey(m.Lane, seq), "the frame of a push")
+	if err != nil {
+		return nil, err
 	}
-	if !errors.Is(err, table.ErrNotFound) {
-		return nil, fmt.Errorf("failed to read the frame of a push: %w", err)
+	if found {
+		return entryFrom(it)
 	}
 	entries, err := r.readAll(ctx, m.Lane)
 	if err != nil {

@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -102,12 +101,9 @@ func memberFrom(group string, it table.Item) *Member {
 
 // GetMember reads one member, nil if there is none.
 func (r *Relay) GetMember(ctx context.Context, group, key string) (*Member, error) {
-	it, err := r.table.Get(ctx, memberKey(group, key))
-	if errors.Is(err, table.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("failed to read a member: %w", err)
+	it, ok, err := r.Find(ctx, memberKey(group, key), "a member")
+	if err != nil || !ok {
+		return nil, err
 	}
 	return memberFrom(group, it), nil
 }

@@ -2,7 +2,9 @@ package relay
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -117,6 +119,15 @@ func (r *Relay) Front() gateway.Front { return r.front }
 
 // Table is the storage, for what a dialect keeps of its own.
 func (r *Relay) Table() table.Table { return r.table }
+
+// Find reads an item and reports whether there is one. what names it in an error.
+func (r *Relay) Find(ctx context.Context, k table.Key, what string) (table.Item, bool, error) {
+	it, err := r.table.Get(ctx, k)
+	if err != nil && !errors.Is(err, table.ErrNotFound) {
+		return table.Item{}, false, fmt.Errorf("failed to read %s: %w", what, err)
+	}
+	return it, err == nil, nil
+}
 
 // ConnRecordTTL is after what time the record of a connection expires; 0 is never, and
 // says that the front reports every disconnect.

@@ -215,12 +215,9 @@ func (r *Relay) DeleteGroup(ctx context.Context, root *Member) (bool, error) {
 // CleanGroup deletes what is left of a group whose root is gone. It leaves a group
 // that has its root alone.
 func (r *Relay) CleanGroup(ctx context.Context, group string) error {
-	it, err := r.table.Get(ctx, rootItem(group))
-	if errors.Is(err, table.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("failed to read a group: %w", err)
+	it, ok, err := r.Find(ctx, rootItem(group), "a group")
+	if err != nil || !ok {
+		return err
 	}
 	root, err := r.GetMember(ctx, group, it.Attrs[attrMember].Str())
 	if err != nil || root != nil {

@@ -2,8 +2,6 @@ package relay
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"blindpost/shared/backoff"
@@ -33,12 +31,9 @@ func (r *Relay) awaitTurn(ctx context.Context, c *Conn) error {
 		return nil
 	}
 	for pause, waited := firstLook, time.Duration(0); ; pause = min(2*pause, lastLook) {
-		_, err := r.table.Get(ctx, connKey(c.after))
-		if errors.Is(err, table.ErrNotFound) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("failed to look for the connection before: %w", err)
+		_, found, err := r.Find(ctx, connKey(c.after), "the record of the connection before")
+		if err != nil || !found {
+			return err
 		}
 		if waited >= turnWait {
 			r.log.WarnContext(ctx, "a replaced connection does not end", "conn", c.after, "by", c.ID)

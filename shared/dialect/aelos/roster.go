@@ -149,8 +149,8 @@ func rosterKey(group string) table.Key { return table.Key{Partition: group, Sort
 // load reads the roster of a group, an empty one if there is none. The caller may change
 // it.
 func (d *Dialect) load(ctx context.Context, group string) (*roster, error) {
-	it, err := d.rosterItem(ctx, group)
-	if err != nil || it.Attrs == nil {
+	it, found, err := d.core.Find(ctx, rosterKey(group), "a roster")
+	if err != nil || !found {
 		return &roster{group: group}, err
 	}
 	return decodeRoster(group, it)
@@ -159,8 +159,8 @@ func (d *Dialect) load(ctx context.Context, group string) (*roster, error) {
 // look is load for a caller that changes nothing, as with every payload frame. It decodes
 // each version of a roster once.
 func (d *Dialect) look(ctx context.Context, group string) (*roster, error) {
-	it, err := d.rosterItem(ctx, group)
-	if err != nil || it.Attrs == nil {
+	it, found, err := d.core.Find(ctx, rosterKey(group), "a roster")
+	if err != nil || !found {
 		return &roster{group: group}, err
 	}
 	if r := d.cache.get(group); r != nil && r.version == it.Attrs["v"].Str() {
@@ -171,15 +171,6 @@ func (d *Dialect) look(ctx context.Context, group string) (*roster, error) {
 		d.cache.put(r)
 	}
 	return r, err
-}
-
-// rosterItem reads an item; the zero one if there is none.
-func (d *Dialect) rosterItem(ctx context.Context, group string) (table.Item, error) {
-	it, err := d.core.Table().Get(ctx, rosterKey(group))
-	if err != nil && !errors.Is(err, table.ErrNotFound) {
-		return table.Item{}, fmt.Errorf("failed to read a roster: %w", err)
-	}
-	return it, nil
 }
 
 func decodeRoster(group string, it table.Item) (*roster, error) {

@@ -225,12 +225,9 @@ func attemptKey(request string) table.Key {
 }
 
 func (d *Dialect) loadAttempt(ctx context.Context, request string) (deviceKeys, *attempt, error) {
-	it, err := d.core.Table().Get(ctx, attemptKey(request))
-	if errors.Is(err, table.ErrNotFound) {
-		return deviceKeys{}, nil, nil
-	}
-	if err != nil {
-		return deviceKeys{}, nil, fmt.Errorf("failed to read a pairing attempt: %w", err)
+	it, ok, err := d.core.Find(ctx, attemptKey(request), "a pairing attempt")
+	if err != nil || !ok {
+		return deviceKeys{}, nil, err
 	}
 	a := it.Attrs
 	return deviceKeys{a["d"].Str(), a["g"].Str()}, &attempt{Address: a["ad"].Str(), Token: a["t"].Raw()}, nil

@@ -3,7 +3,6 @@ package agentknock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"blindpost/shared/table"
@@ -134,12 +133,9 @@ func (c *clientRecord) attrs() table.Attrs {
 
 // loadClient reads a client, nil if there is none.
 func (d *Dialect) loadClient(ctx context.Context, h deviceKeys, id string) (*clientRecord, error) {
-	it, err := d.core.Table().Get(ctx, h.clientKey(id))
-	if errors.Is(err, table.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("failed to read a client: %w", err)
+	it, ok, err := d.core.Find(ctx, h.clientKey(id), "a client")
+	if err != nil || !ok {
+		return nil, err
 	}
 	a := it.Attrs
 	return &clientRecord{
@@ -150,12 +146,12 @@ func (d *Dialect) loadClient(ctx context.Context, h deviceKeys, id string) (*cli
 
 // loadUsage reads the counters of a device. They exist as long as the device.
 func (d *Dialect) loadUsage(ctx context.Context, h deviceKeys) (usage, error) {
-	it, err := d.core.Table().Get(ctx, h.key(countersSort))
-	if errors.Is(err, table.ErrNotFound) {
-		return usage{}, errNoDevice
-	}
+	it, ok, err := d.core.Find(ctx, h.key(countersSort), "the counters of a device")
 	if err != nil {
-		return usage{}, fmt.Errorf("failed to read the counters of a device: %w", err)
+		return usage{}, err
+	}
+	if !ok {
+		return usage{}, errNoDevice
 	}
 	return usageFrom(it.Attrs), nil
 }

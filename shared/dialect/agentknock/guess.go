@@ -2,8 +2,6 @@ package agentknock
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -60,12 +58,12 @@ func (d *Dialect) takeAddress(c *call) (wait time.Duration, err error) {
 
 // windowLeft is how long the window of a counter still lasts, at least a second.
 func (d *Dialect) windowLeft(ctx context.Context, key table.Key) (time.Duration, error) {
-	it, err := d.core.Table().Get(ctx, key)
-	if errors.Is(err, table.ErrNotFound) {
-		return time.Second, nil // it has just ended
-	}
+	it, ok, err := d.core.Find(ctx, key, "how many calls there were")
 	if err != nil {
-		return 0, fmt.Errorf("failed to read how many calls there were: %w", err)
+		return 0, err
+	}
+	if !ok {
+		return time.Second, nil // it has just ended
 	}
 	return max(it.Expires.Sub(d.core.Now()), time.Second), nil
 }

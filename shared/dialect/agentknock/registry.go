@@ -77,12 +77,9 @@ func (h deviceKeys) attrs() table.Attrs {
 // lookUp reads which device has an address, whether or not the device was deleted since;
 // false if none has had it.
 func (d *Dialect) lookUp(ctx context.Context, address string) (deviceKeys, bool, error) {
-	it, err := d.core.Table().Get(ctx, addressKey(address))
-	if errors.Is(err, table.ErrNotFound) {
-		return deviceKeys{}, false, nil
-	}
-	if err != nil {
-		return deviceKeys{}, false, fmt.Errorf("failed to read an address: %w", err)
+	it, ok, err := d.core.Find(ctx, addressKey(address), "an address")
+	if err != nil || !ok {
+		return deviceKeys{}, false, err
 	}
 	return deviceKeys{it.Attrs["d"].Str(), it.Attrs["g"].Str()}, true, nil
 }

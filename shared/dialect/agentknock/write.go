@@ -2,7 +2,6 @@ package agentknock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -12,12 +11,9 @@ import (
 
 // loadExchange reads an exchange as it is now, nil if there is none.
 func (d *Dialect) loadExchange(ctx context.Context, h deviceKeys, id string, revoked bool) (*record, error) {
-	it, err := d.core.Table().Get(ctx, h.exchangeKey(id))
-	if errors.Is(err, table.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("failed to read an exchange: %w", err)
+	it, ok, err := d.core.Find(ctx, h.exchangeKey(id), "an exchange")
+	if err != nil || !ok {
+		return nil, err
 	}
 	x := recordFrom(id, it.Attrs)
 	x.age(d.core.Now(), revoked, d.lim())
@@ -26,12 +22,9 @@ func (d *Dialect) loadExchange(ctx context.Context, h deviceKeys, id string, rev
 
 // loadPayload reads a payload that waits; false if it is not there.
 func (d *Dialect) loadPayload(ctx context.Context, h deviceKeys, id string, k kind) ([]byte, bool, error) {
-	it, err := d.core.Table().Get(ctx, h.payloadKey(id, k))
-	if errors.Is(err, table.ErrNotFound) {
-		return nil, false, nil
-	}
-	if err != nil {
-		return nil, false, fmt.Errorf("failed to read a payload: %w", err)
+	it, ok, err := d.core.Find(ctx, h.payloadKey(id, k), "a payload")
+	if err != nil || !ok {
+		return nil, false, err
 	}
 	return it.Attrs["p"].Raw(), true, nil
 }

@@ -77,12 +77,9 @@ func (d *Dialect) windowOpenedBy(ctx context.Context, c *relay.Conn) (bool, erro
 	if c.FrameID() == "" {
 		return false, nil
 	}
-	it, err := d.core.Table().Get(ctx, relay.GroupItem(c.Group, windowItem))
-	if errors.Is(err, table.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("failed to read a pairing window: %w", err)
+	it, ok, err := d.core.Find(ctx, relay.GroupItem(c.Group, windowItem), "a pairing window")
+	if err != nil || !ok {
+		return false, err
 	}
 	return it.Attrs[windowFrame].Str() == c.FrameID(), nil
 }
@@ -176,12 +173,9 @@ func (d *Dialect) authPairing(ctx context.Context, c *relay.Conn, a *skaldpb.Aut
 func (d *Dialect) register(ctx context.Context, c *relay.Conn, root *relay.Member, group, key string, a *skaldpb.AuthPairing) (bool, error) {
 	hash := sha256.Sum256(a.GetPairingToken())
 	for range maxTries {
-		it, err := d.core.Table().Get(ctx, relay.GroupItem(group, windowItem))
-		if errors.Is(err, table.ErrNotFound) {
-			return false, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("failed to read a pairing window: %w", err)
+		it, ok, err := d.core.Find(ctx, relay.GroupItem(group, windowItem), "a pairing window")
+		if err != nil || !ok {
+			return false, err
 		}
 		used := it.Attrs[windowUsed].Str()
 		open := it.Attrs[relay.AttrGeneration].Str() == root.Generation && d.core.Now().UnixMilli() < it.Attrs[windowEnd].Num()
