@@ -4,10 +4,7 @@
 package bubble
 
 import (
-	"bytes"
 	"context"
-	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"net"
@@ -21,6 +18,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"blindpost/shared/proof/rig"
+	"blindpost/shared/proof/suite"
 	"blindpost/shared/push"
 	"blindpost/shared/standalone"
 )
@@ -41,8 +39,8 @@ type World struct {
 	Peers  []Peer
 	nextIP int
 
-	Secrets [][]byte // what must not be in the log
-	Loud    bool     // warnings are part of the story
+	Secrets *suite.Secrets // what must not be in the log
+	Loud    bool           // warnings are part of the story
 }
 
 // Peer is an end of a connection, as far as the world has to know.
@@ -57,7 +55,7 @@ func In(t *testing.T, story func(t *testing.T, w *World), change ...func(*standa
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &World{T: t, Pushes: &Provider{}, Log: &rig.Log{}}
+		w := &World{T: t, Pushes: &Provider{}, Log: &rig.Log{}, Secrets: suite.NewSecrets()}
 		w.Cfg = standalone.Config{
 			DataDir:        t.TempDir(),
 			Limits:         standalone.DefaultLimits(),
@@ -142,15 +140,7 @@ func (w *World) end() {
 		w.Shutdown(0)
 	}
 	log := w.Log.Bytes()
-	for _, s := range w.Secrets {
-		for form, s := range map[string][]byte{
-			"raw": s, "in hex": []byte(hex.EncodeToString(s)), "in base64": []byte(base64.StdEncoding.EncodeToString(s)),
-		} {
-			if bytes.Contains(log, s) {
-				w.T.Errorf("the log holds a secret of %d bytes, %s", len(s), form)
-			}
-		}
-	}
+	w.Secrets.WantSilentLog(w.T, log)
 	for line := range strings.Lines(string(log)) {
 		if strings.Contains(line, `"level":"ERROR"`) || (!w.Loud && strings.Contains(line, `"level":"WARN"`)) {
 			w.T.Errorf("the relay complains: %s", line)
@@ -172,9 +162,6 @@ func (w *World) Sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
-
-// Secret notes what must not be logged.
-func (w *World) Secret(b []byte) { w.Secrets = append(w.Secrets, bytes.Clone(b)) }
 
 // Stored lists the storage keys of the database file of a relay that is shut
 // down: all that takes space, expired or not.

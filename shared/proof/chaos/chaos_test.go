@@ -1,11 +1,12 @@
 package chaos
 
 import (
+	"blindpost/shared/proof/rig"
+	"blindpost/shared/proof/suite"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -24,13 +25,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// suite is what the scenarios of a run share.
-type suite struct {
+// run is what the scenarios of a run share.
+type run struct {
 	binary  string
 	files   string // folder of logs and scrapes
 	seed    uint64
 	press   *press
-	secrets *secrets
+	secrets *suite.Secrets
 }
 
 // TestChaos runs the scenarios.
@@ -38,23 +39,23 @@ func TestChaos(t *testing.T) {
 	if !*chaosFlag {
 		t.Skip("only with -chaos; make chaos does it")
 	}
-	u := &suite{
+	u := &run{
 		binary: *binaryFlag, files: t.TempDir(), seed: *seedFlag,
-		press: newPress(), secrets: newSecrets(),
+		press: newPress(), secrets: suite.NewSecrets(),
 	}
 	if u.seed == 0 {
 		u.seed = rand.Uint64()
 	}
 	t.Logf("seed %d", u.seed)
 	if u.binary == "" {
-		u.build(t)
+		u.binary = rig.Build(t)
 	}
-	u.secrets.add("payload", u.press.body[:])
-	u.secrets.add("a nonce", u.press.nonce[:])
+	u.secrets.Add("payload", u.press.body[:])
+	u.secrets.Add("a nonce", u.press.nonce[:])
 	t.Cleanup(func() { u.wantNothingTold(t) })
 	for _, scenario := range []struct {
 		name string
-		play func(*testing.T, *suite)
+		play func(*testing.T, *run)
 		// beside is for those that mostly wait: they run at the end, at once.
 		beside bool
 	}{
@@ -77,17 +78,8 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-func (u *suite) build(t *testing.T) {
-	t.Helper()
-	u.binary = filepath.Join(t.TempDir(), "blindpost")
-	build := exec.Command("go", "build", "-o", u.binary, "blindpost/cmd/blindpost")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("failed to build: %v\n%s", err, out)
-	}
-}
-
 // stage sets up a scenario with a relay that is not started.
-func (u *suite) stage(t *testing.T, data string, flags ...string) *stage {
+func (u *run) stage(t *testing.T, data string, flags ...string) *stage {
 	t.Helper()
 	s := &stage{
 		t: t, relay: newRelay(t, u.binary, u.files, data, flags...),
@@ -99,7 +91,7 @@ func (u *suite) stage(t *testing.T, data string, flags ...string) *stage {
 
 // wantNothingTold searches everything that the relays have logged, and said in
 // their metrics.
-func (u *suite) wantNothingTold(t *testing.T) {
+func (u *run) wantNothingTold(t *testing.T) {
 	began := time.Now()
 	files, err := filepath.Glob(filepath.Join(u.files, "*"))
 	if err != nil {
@@ -119,20 +111,20 @@ func (u *suite) wantNothingTold(t *testing.T) {
 		}
 	}
 	report("leak", began, "%d KB of %d logs and %d KB of %d scrapes searched for %d secrets in all their forms",
-		logSize>>10, logs, scrapeSize>>10, scrapes, u.secrets.count())
+		logSize>>10, logs, scrapeSize>>10, scrapes, u.secrets.Count())
 	if !t.Failed() && len(files) > 0 && (logSize == 0 || scrapeSize == 0) {
 		t.Error("there was nothing to search")
 	}
 }
 
-func (u *suite) searchFile(t *testing.T, file string) (int64, []finding) {
+func (u *run) searchFile(t *testing.T, file string) (int64, []finding) {
 	t.Helper()
 	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	size, found, err := u.secrets.search(f)
+	size, found, err := search(u.secrets, f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func (h *hoarder) collect() {
 // log says why. What flows without the disk goes on. When there is space again,
 // everything works again, without a restart, and nothing is lost, also when the
 // relay has crashed meanwhile.
-func playFullDisk(t *testing.T, u *suite) {
+func playFullDisk(t *testing.T, u *run) {
 	began := time.Now()
 	d := newDisk(t)
 	s := u.stage(t, d.folder)
@@ -213,7 +213,7 @@ func fillUp(t *testing.T, file string) {
 // Stored messages take as long, but share the waits; live ones do not wait; nobody
 // is cut off. Then it fails for a while, then it has no space at all, each time
 // with a crash on top.
-func playBadDisk(t *testing.T, u *suite) {
+func playBadDisk(t *testing.T, u *run) {
 	began := time.Now()
 	s := u.stage(t, t.TempDir())
 	h := &hold{binary: u.binary}

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-func playFullDisk(t *testing.T, _ *suite) { notHere(t, "full disk") }
+func playFullDisk(t *testing.T, _ *run) { notHere(t, "full disk") }
 
-func playBadDisk(t *testing.T, _ *suite) { notHere(t, "bad disk") }
+func playBadDisk(t *testing.T, _ *run) { notHere(t, "bad disk") }
 
-func playHalfCommit(t *testing.T, _ *suite) { notHere(t, "half commit") }
+func playHalfCommit(t *testing.T, _ *run) { notHere(t, "half commit") }
 
 // notHere says that a scenario needs Linux.
 func notHere(t *testing.T, name string) {

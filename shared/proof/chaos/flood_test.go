@@ -21,7 +21,7 @@ import (
 // upgrades with a wrong Auth. Hundreds more, from other addresses, are opened and
 // say nothing. Others, who have addresses of their own, work on. Then everything
 // is as before.
-func playFlood(t *testing.T, u *suite) {
+func playFlood(t *testing.T, u *run) {
 	began := time.Now()
 	if ownAddress(&member{}).from == nil {
 		report("flood", began, "NOT RUN: this system has one loopback address only")

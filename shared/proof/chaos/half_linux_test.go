@@ -11,7 +11,7 @@ import (
 // finds that out, has the disk confirm it, and goes on: the sender is not told of a
 // failure that is none, and the phone, which is connected, gets the message at once
 // and in its place.
-func playHalfCommit(t *testing.T, u *suite) {
+func playHalfCommit(t *testing.T, u *run) {
 	began := time.Now()
 	s := u.stage(t, t.TempDir())
 	h := &hold{binary: u.binary}

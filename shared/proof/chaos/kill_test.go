@@ -10,7 +10,7 @@ import (
 
 // The relay is killed with SIGKILL again and again while everybody talks, and
 // started again at once: same port, same data. Whatever was accepted arrives.
-func playKill(t *testing.T, u *suite) {
+func playKill(t *testing.T, u *run) {
 	began := time.Now()
 	s := u.stage(t, t.TempDir())
 	chance := rand.New(rand.NewPCG(u.seed, 1))

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	skaldclient "blindpost/shared/client/skald"
+	"blindpost/shared/proof/suite"
 )
 
 // member is an agent or a phone.
@@ -33,7 +34,7 @@ type home struct {
 
 // people makes members and knows them by their keys.
 type people struct {
-	secrets *secrets
+	secrets *suite.Secrets
 	last    atomic.Uint32
 }
 
@@ -45,9 +46,9 @@ func (p *people) member(what string) *member {
 	m := &member{Identity: id, id: p.last.Add(1)}
 	m.name = fmt.Sprintf("%s %d", what, m.id)
 	key, exchange, seed := id.PublicKey(), id.ExchangeKey(), id.Seed()
-	p.secrets.add("the Ed25519 key of "+m.name, key[:])
-	p.secrets.add("the X25519 key of "+m.name, exchange[:])
-	p.secrets.add("the seed of "+m.name, seed[:])
+	p.secrets.Add("the Ed25519 key of "+m.name, key[:])
+	p.secrets.Add("the X25519 key of "+m.name, exchange[:])
+	p.secrets.Add("the seed of "+m.name, seed[:])
 	return m
 }
 
@@ -56,7 +57,7 @@ func (p *people) newAgent() *member {
 	m := p.member("agent")
 	m.agent = true
 	m.ns = m.Namespace()
-	p.secrets.add("the namespace of "+m.name, m.ns[:])
+	p.secrets.Add("the namespace of "+m.name, m.ns[:])
 	return m
 }
 
@@ -67,14 +68,14 @@ func (p *people) newPhone(agent *member) *member {
 	var token [32]byte
 	_, _ = rand.Read(token[:])
 	m.device = hex.EncodeToString(token[:])
-	p.secrets.add("the device token of "+m.name, []byte(m.device))
+	p.secrets.Add("the device token of "+m.name, []byte(m.device))
 	return m
 }
 
 // newToken makes a pairing token.
 func (p *people) newToken() (token skaldclient.PairingToken) {
 	_, _ = rand.Read(token[:])
-	p.secrets.add("a pairing token", token[:])
+	p.secrets.Add("a pairing token", token[:])
 	return token
 }
 

@@ -71,7 +71,7 @@ func (s *stage) handshake(w *wire, auth skaldclient.AuthFunc) error {
 	if len(nonce) != 32 {
 		return fmt.Errorf("the first word is no challenge but %T", f.GetFrame())
 	}
-	s.secrets.add("a challenge", nonce)
+	s.secrets.Add("a challenge", nonce)
 	reply, err := auth(nonce)
 	if err != nil {
 		return err

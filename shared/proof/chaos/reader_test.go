@@ -13,7 +13,7 @@ import (
 // with 4008 when more waits for it than the relay will hold, or when it takes too
 // long over what there is. Their senders and everybody else do not notice; and
 // what is stored for them waits until they read again.
-func playSlowReader(t *testing.T, u *suite) {
+func playSlowReader(t *testing.T, u *run) {
 	began := time.Now()
 	const sendBuffer = 1 << 20
 	s := u.stage(t, t.TempDir(), "--send-buffer", "1048576", "--write-timeout", "2s")

@@ -3,17 +3,10 @@ package chaos
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -27,6 +20,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"blindpost/shared/proof/port"
+	"blindpost/shared/proof/rig"
 )
 
 // relay is the binary, started and ended again and again on the same address and
@@ -62,46 +56,16 @@ func newRelay(t *testing.T, binary, files, data string, flags ...string) *relay 
 		metrics: port.Reserve(t),
 		data:    data,
 	}
-	cert, key := r.certificate()
+	cert := rig.NewCertificate(t)
+	r.tls = &tls.Config{RootCAs: cert.Roots, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS12}
 	r.args = append([]string{"serve",
 		"--listen", r.address, "--metrics-listen", r.metrics, "--data-dir", data, "--pprof",
-		"--tls-cert", cert, "--tls-key", key,
+		"--tls-cert", cert.Cert, "--tls-key", cert.Key,
 		"--log-level", "debug", "--shutdown-spread", "0s",
 		"--connections-per-ip", "0", "--messages-per-minute", "0", "--control-frames-per-minute", "0",
 	}, flags...)
 	t.Cleanup(r.kill)
 	return r
-}
-
-// certificate makes one for 127.0.0.1 and trusts it.
-func (r *relay) certificate() (certFile, keyFile string) {
-	r.t.Helper()
-	must := func(err error) {
-		if err != nil {
-			r.t.Fatalf("failed to make a certificate: %v", err)
-		}
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, BasicConstraintsValid: true, IsCA: true,
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	must(err)
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	must(err)
-	dir := r.t.TempDir()
-	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	must(os.WriteFile(certFile, certPEM, 0o600))
-	must(os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(certPEM)
-	r.tls = &tls.Config{RootCAs: roots, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS12}
-	return certFile, keyFile
 }
 
 // logFile is where the relay logs, over all its starts.

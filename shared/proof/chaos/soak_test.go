@@ -9,7 +9,7 @@ import (
 // Traffic without a pause: everybody connects, pairs, is authorised, gets messages,
 // leaves, is revoked, again and again. Between two rounds everybody leaves; what the relay
 // holds then must not grow.
-func playSoak(t *testing.T, u *suite) {
+func playSoak(t *testing.T, u *run) {
 	began := time.Now()
 	// Timers that last longer would grow in number over the first rounds.
 	s := u.stage(t, t.TempDir(), "--challenge-timeout", "1s", "--connections-per-ip", "1000000")

@@ -15,6 +15,7 @@ import (
 
 	skaldclient "blindpost/shared/client/skald"
 	"blindpost/shared/dialect/skald/skaldpb"
+	"blindpost/shared/proof/suite"
 )
 
 // stage is where one scenario plays: a relay, those who use it, and the books.
@@ -23,7 +24,7 @@ type stage struct {
 	relay   *relay
 	book    *ledger
 	press   *press
-	secrets *secrets
+	secrets *suite.Secrets
 	people  people
 	ways    func(*member) way // if set, says who comes from where
 	window  uint32            // seconds that a pairing window is open; 60 if not set

@@ -26,7 +26,7 @@ const stormBound = 90 * time.Second
 // 2,000 clients come back at once, first because their connections broke, while
 // others are served; then because the relay was killed. Each has its own address,
 // and the limit of 30 connections a minute is in force.
-func playStorm(t *testing.T, u *suite) {
+func playStorm(t *testing.T, u *run) {
 	began := time.Now()
 	s := u.stage(t, t.TempDir(), append(perAddress("30"), "--challenge-timeout", "2m")...)
 	s.ways = ownAddress

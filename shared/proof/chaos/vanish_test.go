@@ -12,7 +12,7 @@ import (
 // them meanwhile is posted into the void. Half of them come back from elsewhere
 // while the relay still believes in their old connections, the others when it has
 // given these up. Each finds everything, in order.
-func playVanish(t *testing.T, u *suite) {
+func playVanish(t *testing.T, u *run) {
 	began := time.Now()
 	s := u.stage(t, t.TempDir(), "--ping-interval", "1s", "--idle-timeout", "5s")
 	s.relay.serve()

@@ -195,7 +195,7 @@ func TestNoSecretInTheLog(t *testing.T) {
 	phone := h.dialPhone()
 	agent.send(h.letter(0))
 	phone.wantLetters(0, 0, false)
-	log := string(f.log.bytes())
+	log := string(f.log.Bytes())
 	if len(log) < 100 {
 		t.Fatalf("the log has %d bytes", len(log))
 	}

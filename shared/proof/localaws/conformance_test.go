@@ -55,7 +55,7 @@ func target(t *testing.T, o conformance.Settings, ingress bool) conformance.Targ
 			}
 			return out
 		},
-		Log: f.log.bytes,
+		Log: f.log.Bytes,
 	}
 	if ingress {
 		c.MaxMessage = maxQueued

@@ -45,7 +45,7 @@ func TestConformanceAelos(t *testing.T) {
 			Lacks: []string{"Vanish_AnEndThatIsNeverTold", "Kill_EverybodyComesBack"},
 			// Handlers of one boat run in several processes.
 			Repeats: true,
-			Log:     f.log.bytes,
+			Log:     f.log.Bytes,
 		}
 		// No Kill: it is the relay that has to die for those stories. When this front does,
 		// the functions find out with their next word to each connection.
@@ -69,7 +69,7 @@ func TestConformanceAgentknock(t *testing.T) {
 				}
 				return all
 			},
-			Log: f.log.bytes,
+			Log: f.log.Bytes,
 		}
 		c.Restart = func(t *testing.T) { t.Helper(); f.end(os.Interrupt); f.start() }
 		c.Kill = func(t *testing.T) { t.Helper(); f.end(os.Kill); f.start() }

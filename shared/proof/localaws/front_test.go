@@ -3,26 +3,20 @@
 package localaws_test
 
 import (
-	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"blindpost/shared/proof/localaws"
 	"blindpost/shared/proof/port"
+	"blindpost/shared/proof/rig"
 )
 
 // front is a house with `blindpost serve --lambda` in front of it.
@@ -31,7 +25,7 @@ type front struct {
 	t       *testing.T
 	address string
 	roots   *x509.CertPool
-	log     *book
+	log     *rig.Log
 	args    []string
 	cmd     *exec.Cmd
 	next    string // callback address of another front
@@ -50,15 +44,15 @@ type plan struct {
 
 func open(t *testing.T, p plan) *front {
 	t.Helper()
-	f := &front{t: t, address: port.Reserve(t), log: &book{}, next: port.Reserve(t)}
+	f := &front{t: t, address: port.Reserve(t), log: &rig.Log{}, next: port.Reserve(t)}
 	// One of its own: with each transaction it looks at all those of the last ten minutes.
 	standin, err := localaws.StartDynamo(tree)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(standin.Close)
-	cert, key, roots := certificate(t)
-	f.roots = roots
+	cert := rig.NewCertificate(t)
+	f.roots = cert.Roots
 	dir, callback := t.TempDir(), port.Reserve(t)
 	secret := filepath.Join(dir, "callback-secret")
 	url := "http://" + callback
@@ -76,7 +70,7 @@ func open(t *testing.T, p plan) *front {
 	t.Cleanup(house.Close)
 	f.args = append([]string{
 		"serve", "--lambda", house.Lambda.URL, "--listen", f.address, "--data-dir", dir, "--metrics-listen", "off",
-		"--shutdown-spread", "0s", "--log-level", "debug", "--tls-cert", cert, "--tls-key", key,
+		"--shutdown-spread", "0s", "--log-level", "debug", "--tls-cert", cert.Cert, "--tls-key", cert.Key,
 		"--callback-listen", callback, "--callback-url", url, "--callback-secret-file", secret,
 	}, p.args...)
 	if p.ingress {
@@ -90,7 +84,7 @@ func open(t *testing.T, p plan) *front {
 	t.Cleanup(func() {
 		if t.Failed() {
 			name := filepath.Join(os.TempDir(), "localaws-"+strings.NewReplacer("/", "_", " ", "_").Replace(t.Name())+".log")
-			_ = os.WriteFile(name, f.log.bytes(), 0o600)
+			_ = os.WriteFile(name, f.log.Bytes(), 0o600)
 			t.Logf("the log is in %s", name)
 		}
 	})
@@ -124,7 +118,7 @@ func (f *front) start() {
 			return
 		}
 		if time.Now().After(deadline) {
-			f.t.Fatalf("the front does not listen: %v\n%s", err, f.log.bytes())
+			f.t.Fatalf("the front does not listen: %v\n%s", err, f.log.Bytes())
 		}
 	}
 }
@@ -144,56 +138,4 @@ func (f *front) url() string { return "wss://" + f.address + "/v1/ws" }
 
 func (f *front) tls() *tls.Config {
 	return &tls.Config{RootCAs: f.roots, MinVersion: tls.VersionTLS12}
-}
-
-// certificate makes a certificate for 127.0.0.1 in files, and a pool that trusts it.
-func certificate(t *testing.T) (certFile, keyFile string, _ *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, BasicConstraintsValid: true, IsCA: true,
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	write := func(name, kind string, der []byte) string {
-		name = filepath.Join(dir, name)
-		if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return name
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", keyDER), roots
-}
-
-// book is a log that many write.
-type book struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *book) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *book) bytes() []byte {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return bytes.Clone(b.b.Bytes())
 }

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"blindpost/shared/proof/port"
 	"bufio"
 	"bytes"
 	"encoding/json"
@@ -26,11 +27,10 @@ func Build(t testing.TB) string {
 func Binary(t *testing.T, binary string, flags ...string) *Relay {
 	t.Helper()
 	cert := NewCertificate(t)
-	r := &Relay{Address: "127.0.0.1:0", Roots: cert.Roots, Dir: t.TempDir(), Log: &Log{}}
+	r := &Relay{Address: port.Reserve(t), Roots: cert.Roots, Dir: t.TempDir(), Log: &Log{}}
 	var relay *exec.Cmd
 	r.start = func(t *testing.T) {
 		t.Helper()
-		listen(t, r.Address).Close()
 		from := len(r.Log.Bytes())
 		relay = exec.Command(binary, append([]string{
 			"serve", "--listen", r.Address, "--data-dir", r.Dir, "--metrics-listen", "off",
@@ -40,7 +40,7 @@ func Binary(t *testing.T, binary string, flags ...string) *Relay {
 		if err := relay.Start(); err != nil {
 			t.Fatalf("failed to start: %v", err)
 		}
-		r.Address = r.serving(t, from)
+		r.serving(t, from)
 	}
 	end := func(t *testing.T, sig os.Signal) {
 		t.Helper()
@@ -57,14 +57,14 @@ func Binary(t *testing.T, binary string, flags ...string) *Relay {
 	return r
 }
 
-// serving waits until the log says, after its first bytes, where the relay listens.
-func (r *Relay) serving(t *testing.T, from int) (address string) {
+// serving waits until the log says, after its first bytes, that the relay serves.
+func (r *Relay) serving(t *testing.T, from int) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		for lines := bufio.NewScanner(bytes.NewReader(r.Log.Bytes()[from:])); lines.Scan(); {
-			var line struct{ Msg, Address string }
+			var line struct{ Msg string }
 			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "serving" {
-				return line.Address
+				return
 			}
 		}
 		if time.Now().After(deadline) {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
+	"net"
 	"testing"
 	"time"
 
+	"blindpost/shared/proof/port"
 	"blindpost/shared/standalone"
 )
 
@@ -15,14 +17,16 @@ import (
 func InProcess(t *testing.T, cfg standalone.Config) *Relay {
 	t.Helper()
 	cert := NewCertificate(t)
-	r := &Relay{Address: "127.0.0.1:0", Roots: cert.Roots, Dir: t.TempDir(), Log: &Log{}}
+	r := &Relay{Address: port.Reserve(t), Roots: cert.Roots, Dir: t.TempDir(), Log: &Log{}}
 	cfg.DataDir = r.Dir
 	cfg.TLS = &tls.Config{Certificates: []tls.Certificate{cert.Pair}, NextProtos: []string{"http/1.1"}}
 	cfg.Log = slog.New(slog.NewJSONHandler(r.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	r.start = func(t *testing.T) {
 		t.Helper()
-		l := listen(t, r.Address)
-		r.Address = l.Addr().String()
+		l, err := net.Listen("tcp", r.Address)
+		if err != nil {
+			t.Fatalf("failed to listen: %v", err)
+		}
 		node, err := standalone.Open(cfg)
 		if err != nil {
 			t.Fatalf("failed to open: %v", err)

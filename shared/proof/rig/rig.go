@@ -1,6 +1,5 @@
 // Package rig starts whole relays for the suites, over TLS, in this process or as the
-// built binary. A relay takes a port that the system gives it and keeps it over all
-// its starts.
+// built binary. A relay keeps its port over all its starts.
 package rig
 
 import (
@@ -8,12 +7,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 )
 
 // Relay is a relay that runs until the test ends.
@@ -92,19 +89,4 @@ func (l *Log) Take() []byte {
 	b := bytes.Clone(l.buf.Bytes())
 	l.buf.Reset()
 	return b
-}
-
-// listen takes a port: the first time one that the system gives, later the same. While
-// the relay was down, a connection that leaves this machine may have borrowed it.
-func listen(t *testing.T, address string) net.Listener {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		l, err := net.Listen("tcp", address)
-		if err == nil {
-			return l
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("failed to listen: %v", err)
-		}
-	}
 }

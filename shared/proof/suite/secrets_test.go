@@ -1,47 +1,80 @@
 package suite
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
-	"strings"
+	"log/slog"
 	"testing"
 )
 
-func newToken() string {
+func random() []byte {
 	b := make([]byte, 32)
 	_, _ = rand.Read(b)
-	return base64.RawURLEncoding.EncodeToString(b)
+	return b
 }
 
 // A leak is found in whatever form it turns up, and nothing else is.
 func TestSecretsAreFound(t *testing.T) {
 	s := NewSecrets()
-	token := newToken()
+	key, other, token := random(), random(), base64.RawURLEncoding.EncodeToString(random())
+	s.Add("a key", key)
 	s.AddToken("a client token", token)
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{
-		"as it is":       `{"msg":"let in","token":"` + token + `"}`,
-		"its bytes":      "x" + string(raw) + "y",
-		"hex":            "token=" + hex.EncodeToString(raw),
-		"HEX":            strings.ToUpper(hex.EncodeToString(raw)),
-		"hex of text":    hex.EncodeToString([]byte(token)),
-		"%v":             fmt.Sprint(raw),
-		"%q":             fmt.Sprintf("%q", raw),
-		"base64 of text": base64.StdEncoding.EncodeToString([]byte("x" + token)),
-		"base64, after":  base64.StdEncoding.EncodeToString(append([]byte("ab"), raw...)),
-	} {
-		if s.In([]byte(text)) != "a client token" {
-			t.Errorf("%s: not found", name)
-		}
+	split := []byte("\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0fé\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f")
+	s.Add("a split key", split) // one character lies across its middle
+	s.Add("a token", []byte("device-0123456789abcdef"))
+
+	viaSlog := func(handler func(*bytes.Buffer) slog.Handler, v any) string {
+		var b bytes.Buffer
+		slog.New(handler(&b)).Info("told", "value", v)
+		return b.String()
 	}
-	for _, text := range []string{"", token[:20], newToken(), "nothing at all, in words that are long enough"} {
-		if s.In([]byte(text)) != "" {
-			t.Errorf("found in %q", text)
+	asJSON := func(b *bytes.Buffer) slog.Handler { return slog.NewJSONHandler(b, nil) }
+	asText := func(b *bytes.Buffer) slog.Handler { return slog.NewTextHandler(b, nil) }
+	marshalled, err := json.Marshal(map[string]any{"before": "x", "key": key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := []struct {
+		name, text, want string
+	}{
+		{"hex", "key=" + hex.EncodeToString(key), "a key"},
+		{"hex, capitals", fmt.Sprintf("%X", key), "a key"},
+		{"half of it", hex.EncodeToString(key[:16]), "a key"},
+		{"eight digits", hex.EncodeToString(key[:4]), ""},
+		{"base64", base64.StdEncoding.EncodeToString(key), "a key"},
+		{"base64 in a URL", base64.RawURLEncoding.EncodeToString(key), "a key"},
+		{"base64 in something longer", base64.StdEncoding.EncodeToString(append([]byte("1"), key...)), "a key"},
+		{"and longer", base64.StdEncoding.EncodeToString(append([]byte("12"), key...)), "a key"},
+		{"JSON", string(marshalled), "a key"},
+		{"raw", "x" + string(key) + "y", "a key"},
+		{"quoted", fmt.Sprintf("%q", key), "a key"},
+		{"quoted, a character in the middle", fmt.Sprintf("%q", split), "a split key"},
+		{"numbers", fmt.Sprintf("%v", key), "a key"},
+		{"Go", fmt.Sprintf("%#v", key), "a key"},
+		{"JSON log", viaSlog(asJSON, key), "a key"},
+		{"text log", viaSlog(asText, key), "a key"},
+		{"a device token", "token is device-0123456789abcdef", "a token"},
+		{"another key", hex.EncodeToString(other), ""},
+		{"nothing", "", ""},
+		{"short", "abc", ""},
+		{"token", `{"msg":"let in","token":"` + token + `"}`, "a client token"},
+		{"bytes of a token", "x" + string(raw) + "y", "a client token"},
+		{"hex of a token's text", hex.EncodeToString([]byte(token)), "a client token"},
+		{"base64 of a token's text", base64.StdEncoding.EncodeToString([]byte("x" + token)), "a client token"},
+		{"start of a token", token[:15], ""},
+		{"words", "nothing at all, in words that are long enough", ""},
+	}
+	for _, c := range cases {
+		if got := s.In([]byte(c.text)); got != c.want {
+			t.Errorf("%s: found %q, want %q", c.name, got, c.want)
 		}
 	}
 	if s.Find([]byte(token), "a payload") != "" || s.Find([]byte(token), "a client") == "" {
@@ -84,7 +117,7 @@ func TestLogThatTells(t *testing.T) {
 func TestShortSecret(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("a secret of 11 bytes was taken")
+			t.Error("a secret of 7 bytes was taken")
 		}
 	}()
 	NewSecrets().Add("a key", make([]byte, formStart-1))

@@ -20,11 +20,11 @@ func TestKnockAttestation(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		k := &knock{w: w, relay: w.knockRelay(), addr: "0123456789abcdef0123456789abcdef"}
 		k.device = knockpeer.NewDevice(k.relay, time.Now())
-		w.Secret([]byte(k.device.Token))
+		w.Secrets.AddToken("a token", k.device.Token)
 		w.wantRefused(k.device.Claim(w.within()), http.StatusForbidden, "ATTESTATION_REQUIRED")
 		w.wantRefused(k.device.SetAddress(w.within(), k.addr), http.StatusNotFound, "NOT_FOUND")
 		stranger := knockpeer.NewDevice(k.relay, time.Now())
-		w.Secret([]byte(stranger.Token))
+		w.Secrets.AddToken("a token", stranger.Token)
 		w.wantRefused(k.claim(maker.Attest(t, stranger.ID, stranger.Token)), http.StatusForbidden, "ATTESTATION_INVALID")
 		w.wantRefused(k.device.SetAddress(w.within(), k.addr), http.StatusNotFound, "NOT_FOUND")
 

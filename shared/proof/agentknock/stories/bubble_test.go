@@ -41,12 +41,12 @@ func inDoorbellBubble(t *testing.T, story func(t *testing.T, k *doorbell), chang
 			},
 		}
 		k.device = knockpeer.NewDevice(k.at, time.Now())
-		k.Secret([]byte(k.device.Token))
+		k.Secrets.AddToken("a token", k.device.Token)
 		for _, call := range []func(context.Context) error{
 			k.device.Claim,
 			func(ctx context.Context) error { return k.device.SetAddress(ctx, k.address) },
 			func(ctx context.Context) error { return k.device.SetPairing(ctx, true) },
-			func(ctx context.Context) error { return k.device.SetPush(ctx, "the-fid") },
+			func(ctx context.Context) error { return k.device.SetPush(ctx, "the-fid-of-the-phone") },
 		} {
 			if err := call(t.Context()); err != nil {
 				t.Fatal(err)
@@ -62,7 +62,7 @@ func inDoorbellBubble(t *testing.T, story func(t *testing.T, k *doorbell), chang
 func (k *doorbell) newClient() *knockpeer.Client {
 	c := knockpeer.NewClient(k.at, k.address, time.Now())
 	c.DeviceID = k.device.ID
-	k.Secret([]byte(c.Token))
+	k.Secrets.AddToken("a token", c.Token)
 	return c
 }
 

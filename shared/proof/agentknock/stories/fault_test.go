@@ -1,7 +1,6 @@
 package stories
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -50,11 +49,8 @@ func TestAgentknockFaultOfTheRelay(t *testing.T) {
 func (k *doorbell) forgive() {
 	k.T.Helper()
 	log := k.Log.Take()
-	for _, secret := range append(k.Secrets, []byte(`"sealed"`)) {
-		if bytes.Contains(log, secret) {
-			k.T.Error("the log holds a secret")
-		}
-	}
+	k.Secrets.Add("a payload", []byte(`"sealed"`))
+	k.Secrets.WantSilentLog(k.T, log)
 	if len(log) == 0 {
 		k.T.Error("the relay has not said a word about it")
 	}

@@ -66,7 +66,7 @@ func (w *world) knock() *knock {
 	w.T.Helper()
 	k := &knock{w: w, relay: w.knockRelay(), addr: knockpeer.NewAddress()}
 	k.device = knockpeer.NewDevice(k.relay, time.Now())
-	w.Secret([]byte(k.device.Token))
+	w.Secrets.AddToken("a token", k.device.Token)
 	w.must(k.device.Claim(w.within()))
 	w.must(k.device.SetAddress(w.within(), k.addr))
 	return k
@@ -101,7 +101,7 @@ func (k *knock) client(dv *knockEnd) *knockpeer.Client {
 	k.w.T.Helper()
 	m := knockpeer.NewClient(k.relay, k.addr, time.Now())
 	m.DeviceID = k.device.ID
-	k.w.Secret([]byte(m.Token))
+	k.w.Secrets.AddToken("a token", m.Token)
 	c, err := m.DialPairing(k.w.within(), knockpeer.Options{})
 	p := k.end("pairing client", c, err)
 	p.publish(m.ID, m.ID)

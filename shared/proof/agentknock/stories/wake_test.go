@@ -20,7 +20,7 @@ func (k *knock) wantPushes(n int) {
 		k.w.T.Fatalf("%d pushes, want %d", len(got), n)
 	}
 	for _, p := range got {
-		if string(p.Payload) != wakePayload || p.Platform != push.Android || p.Kind != push.Wake || p.Token != "the-fid" {
+		if string(p.Payload) != wakePayload || p.Platform != push.Android || p.Kind != push.Wake || p.Token != "the-fid-of-the-phone" {
 			k.w.T.Errorf("a push to %q is %s, a %v", p.Token, p.Payload, p)
 		}
 	}
@@ -30,8 +30,8 @@ func (k *knock) wantPushes(n int) {
 func (w *world) sleeping() (*knock, *knockpeer.Client, *knockEnd) {
 	w.T.Helper()
 	k, dv, m := w.pair()
-	w.Secret([]byte("the-fid"))
-	w.must(k.device.SetPush(w.within(), "the-fid"))
+	w.Secrets.Add("a token", []byte("the-fid-of-the-phone"))
+	w.must(k.device.SetPush(w.within(), "the-fid-of-the-phone"))
 	dv.Close()
 	w.Settle()
 	return k, m, k.dial(m)
@@ -71,7 +71,7 @@ func TestKnockWake(t *testing.T) {
 func TestKnockWakeAfterLoss(t *testing.T) {
 	inBubble(t, func(_ *testing.T, w *world) {
 		k, dv, m := w.pair()
-		w.must(k.device.SetPush(w.within(), "the-fid"))
+		w.must(k.device.SetPush(w.within(), "the-fid-of-the-phone"))
 		c := k.dial(m)
 		id := newID()
 		c.publish(m.ID, id)
@@ -124,7 +124,7 @@ func TestKnockWakeTokenGone(t *testing.T) {
 		if f := dv.want(knockpeer.PushRegistration); f.State != "invalid" {
 			w.T.Errorf("the push registration is %s", f.State)
 		}
-		w.must(k.device.SetPush(w.within(), "the-fid"))
+		w.must(k.device.SetPush(w.within(), "the-fid-of-the-phone"))
 		conn, err = k.device.Dial(w.within(), knockpeer.Options{})
 		dv = k.end("device", conn, err)
 		if f := dv.want(knockpeer.PushRegistration); f.State != "registered" {

@@ -61,8 +61,8 @@ func (h *home) member(name string) *member {
 		token:    "device-" + hex.EncodeToString(random(12)),
 		platform: skaldpb.Platform_PLATFORM_IOS,
 	}
-	h.w.Secret(m.key)
-	h.w.Secret([]byte(m.token))
+	h.w.Secrets.Add("a key", m.key)
+	h.w.Secrets.Add("a token", []byte(m.token))
 	return m
 }
 
@@ -110,7 +110,7 @@ func (m *member) tryPair(token skaldclient.PairingToken) *peer {
 func (h *home) openWindow(agent *peer, ttl, want uint32) skaldclient.PairingToken {
 	h.w.T.Helper()
 	token := skaldclient.PairingToken(random(32))
-	h.w.Secret(token[:])
+	h.w.Secrets.Add("a token", token[:])
 	agent.send(&skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_PairingStart{
 		PairingStart: &skaldpb.PairingStart{PairingToken: token[:], Ttl: ttl}}})
 	f := agent.want("PairingReady")
@@ -211,8 +211,8 @@ type parcel struct {
 // parcel makes a new one with so many bytes of ciphertext.
 func (w *world) parcel(size int) parcel {
 	m := parcel{ciphertext: random(size), nonce: random(12)}
-	w.Secret(m.ciphertext[:min(size, 32)])
-	w.Secret(m.nonce)
+	w.Secrets.Add("a payload", m.ciphertext[:min(size, 32)])
+	w.Secrets.Add("a nonce", m.nonce)
 	return m
 }
 
