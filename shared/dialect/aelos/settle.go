@@ -18,8 +18,9 @@ import (
 // posts what they have changed. If it dies, it is not known what it has posted: when the
 // lease has run out, the next handler posts everything again. If it is so slow that its
 // lease runs out, its posts may arrive after those of the next handler; it notices that
-// when it returns the lease, and has the peers told again. The handler with the lease
-// also closes the replaced connections of the boat, again until that succeeds.
+// when it returns the lease, and has the peers told again, after the next handler if that
+// is still at work (lease.Mixed). The handler with the lease also closes the replaced
+// connections of the boat, again until that succeeds.
 
 // lease is the right to post what the roster says.
 type lease struct {
@@ -29,6 +30,9 @@ type lease struct {
 	// Viewers are the tags of the viewers that may be told about the boat.
 	Tags    []tag `json:"t,omitempty"`
 	Viewers []tag `json:"v,omitempty"`
+	// Mixed says that posts under an earlier lease may have arrived between those under
+	// this one: what a peer was told last is not known.
+	Mixed bool `json:"m,omitempty"`
 }
 
 const (
@@ -213,10 +217,19 @@ func (d *Dialect) returnLease(ctx context.Context, lent *roster, n *announcement
 			r.remove(c)
 		}
 		if r.Lease == nil || r.Lease.ID != lent.Lease.ID {
-			return n.markUncertain(r) || len(n.gone) > 0
+			late := n.markUncertain(r)
+			if late && r.Lease != nil {
+				r.Lease.Mixed = true // or its handler would take its own posts for the last ones
+			}
+			return late || len(n.gone) > 0
+		}
+		n.noteWelcomes(r)
+		if r.Lease.Mixed {
+			r.addTold(n.tried)
+			r.endLease()
+			return true
 		}
 		r.Lease = nil
-		n.noteWelcomes(r)
 		for i := range r.Viewers {
 			v := &r.Viewers[i]
 			if s, ok := n.viewers[v.Conn]; ok {
