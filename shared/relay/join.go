@@ -62,16 +62,11 @@ func (r *Relay) Join(ctx context.Context, c *Conn, j Joining) (Joined, error) {
 	if err := r.SaveConn(ctx, c); err != nil {
 		return Joined{}, err
 	}
-	op := table.Op{
-		Action: table.Update,
-		Key:    memberKey(m.Group, m.Key),
-		Conds:  append(m.IfUnchanged(), j.Conds...),
-		Set: table.Attrs{
-			attrConn:      table.String(string(c.ID)),
-			attrConnState: table.Number(connDraining),
-			attrEpoch:     table.Number(c.Epoch),
-		},
-	}
+	op := m.updateOp(table.Attrs{
+		attrConn:      table.String(string(c.ID)),
+		attrConnState: table.Number(connDraining),
+		attrEpoch:     table.Number(c.Epoch),
+	}, append(m.IfUnchanged(), j.Conds...)...)
 	if m.Conn != "" && m.Conn != c.ID {
 		// A removal must close it too, until the Close below has worked.
 		op.Set[attrPrevious] = table.String(string(m.Conn))

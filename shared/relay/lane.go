@@ -134,12 +134,7 @@ func (r *Relay) append(ctx context.Context, m *Member, e *entry, sender *Conn) e
 	if e.pair {
 		e.seq++
 	}
-	update := table.Op{
-		Action: table.Update,
-		Key:    memberKey(m.Group, m.Key),
-		Conds:  []table.Cond{m.ifLane(), m.ifTail(), m.ifConn()},
-		Set:    table.Attrs{attrTail: table.Number(e.seq)},
-	}
+	update := m.updateOp(table.Attrs{attrTail: table.Number(e.seq)}, m.ifLane(), m.ifTail(), m.ifConn())
 	if m.Conn != "" {
 		update.Conds = append(update.Conds, table.IfEqual(attrConnState, table.Number(m.connState)))
 	}
@@ -172,6 +167,10 @@ func (m *Member) ifFence(sender *Conn) table.Cond {
 		return table.IfEqual(name, v)
 	}
 	return table.IfNone(name)
+}
+
+func (m *Member) updateOp(set table.Attrs, conds ...table.Cond) table.Op {
+	return table.Op{Action: table.Update, Key: memberKey(m.Group, m.Key), Conds: conds, Set: set}
 }
 
 func (m *Member) ifLane() table.Cond { return table.IfEqual(attrLane, table.String(m.Lane)) }

@@ -98,15 +98,9 @@ func (r *Relay) recount(ctx context.Context, m *Member) (bool, error) {
 	if stored >= m.stored && transient >= m.transient {
 		return false, nil
 	}
-	_, err = r.table.Write(ctx, table.Op{
-		Action: table.Update,
-		Key:    memberKey(m.Group, m.Key),
-		Conds: []table.Cond{
-			m.ifLane(), m.ifTail(),
-			m.ifCount(attrStored, m.stored), m.ifCount(attrTransient, m.transient),
-		},
-		Set: table.Attrs{attrStored: table.Number(stored), attrTransient: table.Number(transient)},
-	})
+	set := table.Attrs{attrStored: table.Number(stored), attrTransient: table.Number(transient)}
+	_, err = r.table.Write(ctx, m.updateOp(set, m.ifLane(), m.ifTail(),
+		m.ifCount(attrStored, m.stored), m.ifCount(attrTransient, m.transient)))
 	if errors.Is(err, table.ErrCondition) {
 		return true, nil // changed by another handler
 	}

@@ -170,12 +170,8 @@ func (r *Relay) pumpOne(ctx context.Context, m *Member, e *entry) (gone bool, _ 
 // turnOpen ends the draining of a member, on condition that nothing was appended to
 // its lane since it was read. It reports false if something was.
 func (r *Relay) turnOpen(ctx context.Context, m *Member) (bool, error) {
-	_, err := r.table.Write(ctx, table.Op{
-		Action: table.Update,
-		Key:    memberKey(m.Group, m.Key),
-		Conds:  []table.Cond{m.ifLane(), m.ifConn(), m.ifTail()},
-		Set:    table.Attrs{attrConnState: table.Number(connOpen)},
-	})
+	set := table.Attrs{attrConnState: table.Number(connOpen)}
+	_, err := r.table.Write(ctx, m.updateOp(set, m.ifLane(), m.ifConn(), m.ifTail()))
 	if errors.Is(err, table.ErrCondition) {
 		return false, nil
 	}
@@ -193,12 +189,8 @@ func (r *Relay) drainAgain(ctx context.Context, m *Member) error {
 	if err := r.sendJobAt(ctx, jobPump, string(m.Conn), body, r.now().Add(drainAgainAfter)); err != nil {
 		return err
 	}
-	_, err := r.table.Write(ctx, table.Op{
-		Action: table.Update,
-		Key:    memberKey(m.Group, m.Key),
-		Conds:  []table.Cond{m.ifLane(), m.ifConn()},
-		Set:    table.Attrs{attrConnState: table.Number(connDraining)},
-	})
+	set := table.Attrs{attrConnState: table.Number(connDraining)}
+	_, err := r.table.Write(ctx, m.updateOp(set, m.ifLane(), m.ifConn()))
 	if err != nil && !errors.Is(err, table.ErrCondition) {
 		return fmt.Errorf("failed to put a member back to draining: %w", err)
 	}

@@ -259,12 +259,8 @@ func (r *Relay) appendLive(ctx context.Context, m *Member, l *Letter) (Result, e
 // raiseFence notes that the sender speaks from a newer connection than before.
 // It happens once per connection and recipient.
 func (r *Relay) raiseFence(ctx context.Context, m *Member, l *Letter) error {
-	_, err := r.table.Write(ctx, table.Op{
-		Action: table.Update,
-		Key:    memberKey(m.Group, m.Key),
-		Conds:  []table.Cond{m.ifLane(), m.ifFence(l.Sender)},
-		Set:    table.Attrs{fence(l.Sender.lane): table.Number(l.Sender.Epoch)},
-	})
+	set := table.Attrs{fence(l.Sender.lane): table.Number(l.Sender.Epoch)}
+	_, err := r.table.Write(ctx, m.updateOp(set, m.ifLane(), m.ifFence(l.Sender)))
 	return err
 }
 
