@@ -1,5 +1,5 @@
-// Package functions says what the functions refuse of their settings. They go by it when they start, and the stack before
-// it deploys anything.
+// Package functions checks the settings of the functions: each function at its start, and the stack before it deploys
+// anything.
 package functions
 
 import (
@@ -23,7 +23,7 @@ func Check(v settings.Values, function settings.Readers) error {
 			errs = append(errs, v.Wrong(n, format, args...))
 		}
 	}
-	// The end of a connection only passes through, if there is a queue for it.
+	// With an ingress queue, functions/disconnect only puts the end of a connection into it.
 	if function != settings.Disconnect || settings.IngressQueueURL.Of(v) == "" {
 		when(settings.Table.Of(v) == "", settings.Table, "it is missing")
 		when(settings.JobsQueueURL.Of(v) == "", settings.JobsQueueURL, "it is missing")

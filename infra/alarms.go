@@ -23,8 +23,8 @@ const (
 )
 
 // The alarms of few look at ten metrics: CloudWatch charges by that number, and ten
-// are free in an account. What they leave out shows in them all the same, only less
-// precisely: frames and jobs that fail or are held back get old and go to the dead
+// are free in an account. What they leave out shows in them too, but less
+// precisely: frames and jobs that fail or are throttled get old and go to the dead
 // letters, the sweeper finds a connection whose $disconnect is lost, and requests that
 // fail are errors of functions/connect.
 var onlyWithAll = map[string]bool{
@@ -32,7 +32,7 @@ var onlyWithAll = map[string]bool{
 	"MessageErrors":    true, "MessageThrottles": true, "DisconnectThrottles": true, "SweeperThrottles": true, "HttpErrors": true,
 }
 
-// newAlarms makes an alarm for each thing that somebody has to look at.
+// newAlarms makes an alarm for each fault that an operator has to look at.
 func (r *relay) newAlarms() {
 	topic := r.alarmTopic()
 	alarm := func(id string, props *awscloudwatch.AlarmProps) {
@@ -52,7 +52,7 @@ func (r *relay) newAlarms() {
 			Threshold:          jsii.Number(above),
 			ComparisonOperator: awscloudwatch.ComparisonOperator_GREATER_THAN_THRESHOLD,
 			EvaluationPeriods:  jsii.Number(1),
-			// An idle relay has no metrics, and that is well.
+			// An idle relay has no metrics, which is no fault.
 			TreatMissingData: awscloudwatch.TreatMissingData_NOT_BREACHING,
 		})
 	}
@@ -67,7 +67,7 @@ func (r *relay) newAlarms() {
 	add("IngressOld", "frames wait for functions/message", age(r.queues.ingress), ingressAge)
 	add("JobsOld", "jobs wait for functions/sweeper", age(r.queues.jobs), jobsAge)
 	// A client that functions/connect refuses counts as an error of an integration, and
-	// as a connect. What there is more of them are frames that the queue has refused.
+	// as a connect. Any more of them are frames that the queue has refused.
 	add("ApiErrors", "API Gateway could not reach what is behind it, or a queue or function refused it",
 		awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
 			Expression: str("FILL(execution, 0) + IF(FILL(integration, 0) > FILL(connects, 0), FILL(integration, 0) - FILL(connects, 0), 0)"),
@@ -94,14 +94,14 @@ func (r *relay) newAlarms() {
 	}
 }
 
-// alarmTopic is nil if nobody is to be told: the alarms can be seen in any case.
+// alarmTopic is nil without an address or a topic; the console shows the alarms anyway.
 func (r *relay) alarmTopic() awssns.ITopic {
 	switch s := r.settings; {
 	case s.alarmTopicARN != "":
 		return awssns.Topic_FromTopicArn(r.Stack, str("AlarmTopic"), str(s.alarmTopicARN))
 	case s.alarmEmail != "":
 		t := awssns.NewTopic(r.Stack, str("AlarmTopic"), &awssns.TopicProps{EnforceSSL: jsii.Bool(true)})
-		// Any policy takes the place of the one by which CloudWatch might publish.
+		// A policy of its own replaces the default one, which lets CloudWatch publish.
 		t.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 			Principals: &[]awsiam.IPrincipal{awsiam.NewServicePrincipal(str("cloudwatch.amazonaws.com"), nil)},
 			Actions:    jsii.Strings("sns:Publish"),

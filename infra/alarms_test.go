@@ -75,7 +75,7 @@ func TestWhoIsTold(t *testing.T) {
 	plain.get(t, "JobsDead", "AWS::CloudWatch::Alarm").want(t, map[string]string{"AlarmActions": ""})
 	for name, tm := range map[string]*template{"domain": given, "plain": plain} {
 		if n := len(tm.ofType("AWS::SNS::Topic")); n != 0 {
-			t.Errorf("%s: %d topics were made for nobody", name, n)
+			t.Errorf("%s: %d topics were made without a subscriber", name, n)
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 // stageName is the path of the API's own address.
 const stageName = "prod"
 
-// routeSelection names a property that no dialect has in its frames: every frame
-// goes to $default, also one that is JSON and says {"action":"$disconnect"}.
+// routeSelection names a property that no dialect has in its frames. So every frame
+// goes to $default, also the JSON {"action":"$disconnect"}.
 const routeSelection = "$request.body.blindpostRoute"
 
 func newAPI(stack awscdk.Stack) awsapigatewayv2.WebSocketApi {
@@ -56,8 +56,8 @@ func (r *relay) newRoutes() {
 }
 
 // newFrameIntegration puts frames into the ordered queue without a function in
-// between. API Gateway hands frames of one connection out side by side; the queue
-// puts them in line.
+// between. API Gateway handles the frames of one connection in parallel; the queue
+// keeps their order.
 func (r *relay) newFrameIntegration() awsapigatewayv2.WebSocketRouteIntegration {
 	role := awsiam.NewRole(r.Stack, str("FrameRole"), &awsiam.RoleProps{
 		Description: str("Blindpost: API Gateway puts frames into the queue"),
@@ -80,9 +80,9 @@ func (r *relay) newFrameIntegration() awsapigatewayv2.WebSocketRouteIntegration 
 		})
 }
 
-// accessLogFields is one line for each connect, frame and disconnect. There is
-// neither a path nor a query in it, where dialects carry tokens, and no address. It is
-// paid for by the byte, hence the short names; CloudWatch adds the time.
+// accessLogFields is one line for each connect, frame and disconnect. It has
+// no path and no query, where dialects carry tokens, and no address. The log costs by
+// the byte, hence the short names; CloudWatch adds the time.
 var accessLogFields = map[string]string{
 	"id":    "$context.requestId", // without it there is no access log
 	"conn":  "$context.connectionId",
@@ -116,8 +116,8 @@ func (r *relay) newStage() {
 
 // newLoggingRole lets API Gateway write logs. That is a setting of the whole
 // region of an account, and without it no WebSocket API can have an access log. It
-// stays when the stack goes, since other APIs may have come to need it, but not when the
-// deployment that was to make it fails.
+// stays when the stack is deleted, since other APIs may use it by then, but not when the
+// first deployment fails.
 func (r *relay) newLoggingRole() awsapigateway.CfnAccount {
 	r.loggingRole = awsiam.NewRole(r.Stack, str("ApiLoggingRole"), &awsiam.RoleProps{
 		Description: str("API Gateway writes logs to CloudWatch (for all APIs of the region)"),

@@ -21,7 +21,7 @@ const (
 	taskRoot  = "/var/task" // where Lambda unpacks a function
 )
 
-// readAttestation reads the demand, and the roots from the file that is named on this machine.
+// readAttestation reads the demand, and the roots from a file on this machine.
 func (s *settings) readAttestation() (err error) {
 	if s.attestation, err = attest.ParseDemand(declared.KnockAttestation.Of(s.values)); err != nil {
 		return s.values.Wrong(declared.KnockAttestation, "%w", err)
@@ -35,12 +35,12 @@ func (s *settings) readAttestation() (err error) {
 		_, err = attest.ParseRoots(s.attestationRoots)
 	}
 	if err != nil {
-		return s.values.Wrong(declared.KnockRoots, "it is no file with roots: %w", err)
+		return s.values.Wrong(declared.KnockRoots, "it must be a file with root certificates: %w", err)
 	}
 	return nil
 }
 
-// attestationFile is what functions/connect is told, "" without roots.
+// attestationFile is the file of the roots for functions/connect, "" without roots.
 func (s *settings) attestationFile() string {
 	if s.attestationRoots == nil {
 		return ""
@@ -48,7 +48,7 @@ func (s *settings) attestationFile() string {
 	return taskRoot + "/" + rootsName
 }
 
-// checkAttestation leaves the rest to the functions, see checkFunctions.
+// checkAttestation checks what the functions cannot know, see checkFunctions.
 func (s *settings) checkAttestation(c *complaints) {
 	if s.attestation != attest.Off && !s.edge && s.allFronts() == nil {
 		c.add("blindpost:agentknock-attestation needs blindpost:edge, blindpost:binary-front or blindpost:fronts: without any there is no address where a device could claim its id")
@@ -61,11 +61,11 @@ func (s *settings) bundleAttestationRoots(dir string) error {
 	name := filepath.Join(dir, rootsName)
 	if s.attestationRoots == nil {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("failed to remove roots that are not wanted: %w", err)
+			return fmt.Errorf("failed to remove the roots of an earlier run: %w", err)
 		}
 		return nil
 	}
-	// Lambda runs a function as another user than the one who deploys.
+	// Lambda runs a function as another user, who must be able to read the file.
 	if err := os.WriteFile(name, s.attestationRoots, 0o644); err != nil {
 		return fmt.Errorf("failed to write the roots: %w", err)
 	}

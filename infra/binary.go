@@ -20,8 +20,8 @@ import (
 	declared "blindpost/shared/settings"
 )
 
-// Ports of the binary front. What the load balancer has in front is TLS; behind it,
-// inside of the network that nothing else is in, it is not.
+// Ports of the binary front. Clients and functions speak TLS to the load balancer. From
+// there to the task it is plain HTTP, in a network of their own.
 const (
 	clientPort       = 443
 	callbackPort     = 8443
@@ -62,9 +62,8 @@ func (s *settings) allFronts() []string {
 	return append([]string{s.binaryCallbackURL()}, s.fronts...)
 }
 
-// newFrontSecret makes what the functions show to binary fronts, so that nobody else
-// can post to their connections. It is made before the functions, which are told its
-// name.
+// newFrontSecret makes the secret that the functions send to binary fronts, so that only
+// they can post to connections. It is made before the functions, which are told its ARN.
 func newFrontSecret(stack awscdk.Stack) awssecretsmanager.Secret {
 	return newSecret(stack, "FrontSecret", "Blindpost: by this binary fronts know the functions")
 }
@@ -80,7 +79,7 @@ func (r *relay) newBinaryFront(image string) {
 		SubnetConfiguration: &[]*awsec2.SubnetConfiguration{{
 			Name: str("Public"), SubnetType: awsec2.SubnetType_PUBLIC, CidrMask: jsii.Number(26),
 		}},
-		RestrictDefaultSecurityGroup: jsii.Bool(false), // takes a function of its own; nothing is in that group
+		RestrictDefaultSecurityGroup: jsii.Bool(false), // it would need a function; nothing is in that group
 	})
 	group := func(id, description string) awsec2.SecurityGroup {
 		return awsec2.NewSecurityGroup(r.Stack, &id, &awsec2.SecurityGroupProps{Vpc: vpc, Description: &description, AllowAllOutbound: jsii.Bool(false)})
@@ -91,8 +90,8 @@ func (r *relay) newBinaryFront(image string) {
 	balancerGroup.AddIngressRule(awsec2.Peer_AnyIpv4(), tcp(clientPort), str("clients"), nil)
 	balancerGroup.AddIngressRule(awsec2.Peer_AnyIpv4(), tcp(callbackPort), str("functions, which show a secret"), nil)
 	for _, port := range []float64{taskClientPort, taskCallbackPort} {
-		// A rule that names a group stands beside its own, and one that has no rule of its
-		// own lets everything out: hence the first, which names addresses.
+		// A rule that names a group is a resource of its own, and a group without a rule
+		// inside it lets everything out: hence the first rule, which names addresses.
 		balancerGroup.AddEgressRule(awsec2.Peer_Ipv4(str(binaryNetwork)), tcp(port), str("the task"), nil)
 		balancerGroup.AddEgressRule(taskGroup, tcp(port), str("the task"), nil)
 		taskGroup.AddIngressRule(balancerGroup, tcp(port), str("the load balancer"), nil)
@@ -109,7 +108,7 @@ func (r *relay) newBinaryService(vpc awsec2.IVpc, group awsec2.ISecurityGroup, i
 		Directory: &image, Platform: awsecrassets.Platform_LINUX_ARM64(),
 	})
 	log := r.newLogGroup(r.Stack, "BinaryLog")
-	// Without what the CDK would add to them by itself.
+	// Without the permissions that the CDK would add by itself.
 	closed := &awsiam.WithoutPolicyUpdatesOptions{}
 	task := awsecs.NewFargateTaskDefinition(r.Stack, str("BinaryTask"), &awsecs.FargateTaskDefinitionProps{
 		Cpu:            jsii.Number(r.settings.binaryCPU),
@@ -146,7 +145,7 @@ func (r *relay) newBinaryService(vpc awsec2.IVpc, group awsec2.ISecurityGroup, i
 		// It would start a second task beside the first.
 		AvailabilityZoneRebalancing: awsecs.AvailabilityZoneRebalancing_DISABLED,
 		CircuitBreaker:              &awsecs.DeploymentCircuitBreaker{Rollback: jsii.Bool(true)},
-		// The address of the balancer has to answer before the task is asked for.
+		// The task needs time to start before its health counts.
 		HealthCheckGracePeriod: awscdk.Duration_Seconds(jsii.Number(60)),
 	})
 }
@@ -185,7 +184,7 @@ func (r *relay) newBalancer(vpc awsec2.IVpc, group awsec2.ISecurityGroup, servic
 			Protocol:     elb.ApplicationProtocol_HTTPS,
 			SslPolicy:    elb.SslPolicy_TLS13_RES,
 			Certificates: &[]elb.IListenerCertificate{certificate},
-			Open:         jsii.Bool(false), // the security group says who may
+			Open:         jsii.Bool(false), // the security group decides
 			DefaultTargetGroups: &[]elb.IApplicationTargetGroup{
 				targets,
 			},
@@ -198,8 +197,8 @@ func (r *relay) newBalancer(vpc awsec2.IVpc, group awsec2.ISecurityGroup, servic
 	r.output("BinaryTarget", "what a CNAME of the binary domain has to name", *balancer.LoadBalancerDnsName())
 }
 
-// binaryTold is what the front is told: settings of `blindpost serve`. The
-// functions know all limits; these bound what the front reads at all.
+// binaryTold are the settings of the front. The functions enforce all limits; those
+// here bound what the front reads.
 func (r *relay) binaryTold() map[string]string {
 	told := map[string]string{
 		declared.Listen.Name:            ":" + strconv.Itoa(taskClientPort),
@@ -225,7 +224,7 @@ func (r *relay) binaryTold() map[string]string {
 // invoked are the functions that a front calls.
 var invoked = []string{"connect", "message", "disconnect"}
 
-// binaryPermissions let the front call the functions that a front calls, and no other.
+// binaryPermissions let the front call the functions in invoked, and no other.
 func (r *relay) binaryPermissions() []permission {
 	var arns []string
 	for _, name := range invoked {

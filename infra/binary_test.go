@@ -77,7 +77,7 @@ func TestBinaryStarts(t *testing.T) {
 	}
 	secrets := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
-		_, _ = io.WriteString(w, `{"Name":"front","SecretString":"48-characters-that-nobody-has-to-know-in-the-end"}`)
+		_, _ = io.WriteString(w, `{"Name":"front","SecretString":"48-characters-that-no-person-has-to-know-anywhere"}`)
 	}))
 	defer secrets.Close()
 	resolved := strings.NewReplacer("${AWS::Region}", "eu-central-1", "${AWS::URLSuffix}", "amazonaws.com", "${FrontSecret}", samples.frontSecret,
@@ -190,7 +190,7 @@ func TestBinaryBalancer(t *testing.T) {
 	})
 }
 
-// Who may speak to whom: nothing reaches the task but by the load balancer.
+// The security groups let only the load balancer reach the task.
 func TestBinaryNetwork(t *testing.T) {
 	tm := synth(t, "everything", everything).template
 	var rules []string

@@ -19,7 +19,7 @@ type artifacts struct {
 	image    string // folder with the Dockerfile of the binary front
 }
 
-// built is what build has left below root.
+// built are the artifacts that build has made below root.
 func built(root string) artifacts {
 	return artifacts{
 		function: func(name string) awslambda.Code {
@@ -38,8 +38,8 @@ func imageDir(root string) string { return filepath.Join(root, "bin", "image") }
 //go:embed image/Dockerfile
 var dockerfile []byte
 
-// build compiles the functions for Lambda, one after the other, and with a binary
-// front also that. The flags leave nothing of this machine in the binaries: the same
+// build compiles the functions for Lambda, one after the other, and the
+// binary front if image is set. The flags leave nothing of this machine in the binaries: the same
 // source gives the same bytes, so that a deployment replaces only what has changed.
 func build(root string, image bool) error {
 	for _, f := range functionNames {

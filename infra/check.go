@@ -13,12 +13,12 @@ import (
 	declared "blindpost/shared/settings"
 )
 
-// complaints are the contradictions among settings, all of them at once.
+// complaints collects the contradictions among settings.
 type complaints []error
 
 func (c *complaints) add(format string, args ...any) { *c = append(*c, fmt.Errorf(format, args...)) }
 
-// check is for what no setting can tell alone.
+// check finds settings that contradict each other.
 func (s *settings) check() error {
 	var c complaints
 	s.checkDomain(&c)
@@ -58,8 +58,8 @@ func (s *settings) inZone(domain string) bool {
 	return domain == s.hostedZoneName || strings.HasSuffix(domain, "."+s.hostedZoneName)
 }
 
-// memories are what Fargate gives to how much of a processor, in MB: the least and
-// the most.
+// memories are the least and the most memory, in MB, that Fargate gives to an amount of
+// processor.
 var memories = map[int][2]int{256: {512, 2_048}, 512: {1_024, 4_096}, 1_024: {2_048, 8_192}, 2_048: {4_096, 16_384}, 4_096: {8_192, 30_720}}
 
 func (s *settings) checkBinaryFront(c *complaints) {
@@ -102,7 +102,7 @@ func (s *settings) checkAlarms(c *complaints) {
 }
 
 // samples stand for addresses that are not known before the deployment, so that
-// the functions can be asked about all the rest.
+// functions.Check can check all other settings.
 var samples = addresses{
 	table:        "table",
 	ingress:      "https://sqs.eu-central-1.amazonaws.com/123456789012/ingress.fifo",
@@ -112,8 +112,8 @@ var samples = addresses{
 	frontSecret:  "arn:aws:secretsmanager:eu-central-1:123456789012:secret:front-AbCdEf",
 }
 
-// checkFunctions asks the functions themselves, so that what they would refuse at
-// their start is never deployed.
+// checkFunctions runs the functions' own check, so that settings that they would refuse
+// at their start are never deployed.
 func (s *settings) checkFunctions(c *complaints) {
 	said := map[string]bool{}
 	for _, name := range functionNames {
@@ -134,8 +134,8 @@ func (s *settings) checkFunctions(c *complaints) {
 	}
 }
 
-// checkCarried refuses what is beyond the front. API Gateway would end the
-// connection of whoever believes in such a limit.
+// checkCarried refuses a limit above what the fronts carry: API Gateway would end the
+// connection of a peer that makes use of it.
 func (s *settings) checkCarried(c *complaints, v declared.Values, key declared.Key[int64]) {
 	bytes := key.Of(v)
 	if bytes > invoke.MaxFrame {

@@ -14,8 +14,8 @@ import (
 )
 
 // readContext reads the settings out of the whole context of an app, which has
-// feature flags and cached look-ups too. What begins as a setting of ours and is
-// unknown is an error, so that a typing mistake does not go unnoticed.
+// feature flags and cached look-ups too. An unknown
+// key with our prefix is an error, so that a typing mistake is noticed.
 func readContext(context any) (*settings, error) {
 	all, ok := context.(map[string]any)
 	if !ok && context != nil {
@@ -35,7 +35,7 @@ func readContext(context any) (*settings, error) {
 			errs = append(errs, v.Set("", contextKey, name, text))
 		}
 	}
-	// What could not be read would only be found again.
+	// The checks below would report the same mistakes again.
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	declared "blindpost/shared/settings"
 )
 
-func TestNobodyHasToSetAnything(t *testing.T) {
+func TestNoSettingIsRequired(t *testing.T) {
 	for _, context := range []any{nil, map[string]any{}, map[string]any{"edge": true, "@aws-cdk/x:y": 1.0, "blindpost:domain": ""}} {
 		s, err := readContext(context)
 		if err != nil {
@@ -70,7 +70,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"a demand that there is not", map[string]any{"blindpost:agentknock-attestation": "on"}, `blindpost:agentknock-attestation "on": it must be off, check or require`},
 		{"attestation where nothing is claimed", map[string]any{"blindpost:agentknock-attestation": "check", "blindpost:agentknock-attestation-roots": roots}, "needs blindpost:edge"},
 		{"attestation without roots", map[string]any{"blindpost:edge": true, "blindpost:agentknock-attestation": "require"}, `blindpost:agentknock-attestation "require": it needs a file with the roots`},
-		{"roots that nobody uses", map[string]any{"blindpost:edge": true, "blindpost:agentknock-attestation-roots": roots}, "blindpost:agentknock-attestation: roots are named"},
+		{"unused roots", map[string]any{"blindpost:edge": true, "blindpost:agentknock-attestation-roots": roots}, "blindpost:agentknock-attestation: roots are named"},
 		{"no roots there", map[string]any{"blindpost:edge": true, "blindpost:agentknock-attestation": "check", "blindpost:agentknock-attestation-roots": "testdata/none.pem"}, "no such file"},
 		{"no roots in it", map[string]any{"blindpost:edge": true, "blindpost:agentknock-attestation": "check", "blindpost:agentknock-attestation-roots": "README.md"}, "there is no certificate"},
 		{"binary domain alone", map[string]any{"blindpost:binary-domain": "frames.example.org"}, "of no use without blindpost:binary-front"},

@@ -7,8 +7,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newDashboard shows the relay at a glance, in fewer than the 50 metrics up to
-// which CloudWatch gives three dashboards for nothing.
+// newDashboard makes a dashboard of fewer than 50 metrics: up to that number three
+// dashboards are free.
 func (r *relay) newDashboard() {
 	var calls, errs, throttles, times []awscloudwatch.IMetric
 	for _, name := range functionNames {

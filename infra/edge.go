@@ -22,9 +22,8 @@ var (
 	edgePostSource string
 )
 
-// maxPost is the longest body of a request, where its sender tells the length: a
-// claim with the certificates of an attestation. What does not tell is bounded by
-// functions/connect.
+// maxPost bounds the Content-Length of a request. The longest is a claim with the
+// certificates of an attestation. functions/connect bounds requests without a length.
 const maxPost = 64 << 10
 
 // edgeCode is the function that CloudFront runs for each upgrade, edgePostCode the
@@ -37,14 +36,14 @@ func edgePostCode() string {
 	return strings.ReplaceAll(edgePostSource, "__LIMIT__", strconv.Itoa(maxPost))
 }
 
-// newOriginSecret makes what CloudFront shows to functions/connect, so that it believes
-// the address that CloudFront says a client has. It is made in the account, and is in the
-// template by its name only.
+// newOriginSecret makes the secret that CloudFront sends to functions/connect, which then
+// trusts the client address that CloudFront reports. It is made in the account; the
+// template holds only a reference.
 func newOriginSecret(stack awscdk.Stack) awssecretsmanager.Secret {
 	return newSecret(stack, "OriginSecret", "Blindpost: by this functions/connect knows CloudFront")
 }
 
-// newSecret makes a secret that nobody has to know.
+// newSecret makes a random secret, which no person has to know.
 func newSecret(stack awscdk.Stack, id, description string) awssecretsmanager.Secret {
 	return awssecretsmanager.NewSecret(stack, str(id), &awssecretsmanager.SecretProps{
 		Description: str(description),
@@ -57,7 +56,8 @@ func newSecret(stack awscdk.Stack, id, description string) awssecretsmanager.Sec
 }
 
 // newEdge puts CloudFront in front: one host name, and the paths of all dialects.
-// What is no HTTP endpoint is an upgrade. It returns the address for clients.
+// Requests at other paths than the HTTP endpoints are upgrades. It returns the address
+// for clients.
 func (r *relay) newEdge() string {
 	upgrades := r.edgeBehavior(r.edgeOrigin(r.apiHost()), r.edgeFunction("EdgePath", "the path becomes a query parameter", edgeCode()))
 	endpoints := r.edgeBehavior(r.edgeOrigin(r.httpHost()), r.edgeFunction("EdgePost", "the bounds of a request", edgePostCode()))
@@ -99,7 +99,7 @@ func (r *relay) newEdge() string {
 	return "wss://" + host
 }
 
-// edgeOrigin is something behind CloudFront, which shows it the secret.
+// edgeOrigin is an origin of CloudFront, to which CloudFront sends the secret.
 func (r *relay) edgeOrigin(host string) awscloudfront.IOrigin {
 	return awscloudfrontorigins.NewHttpOrigin(&host, &awscloudfrontorigins.HttpOriginProps{
 		ProtocolPolicy:     awscloudfront.OriginProtocolPolicy_HTTPS_ONLY,
@@ -118,8 +118,8 @@ func (r *relay) edgeFunction(id, what, code string) awscloudfront.Function {
 	})
 }
 
-// edgeBehavior is how CloudFront treats a path: it keeps nothing, and passes on all
-// of what a client sends.
+// edgeBehavior is how CloudFront treats a path: it caches nothing, and passes on all
+// that a client sends.
 func (r *relay) edgeBehavior(origin awscloudfront.IOrigin, function awscloudfront.Function) *awscloudfront.BehaviorOptions {
 	b := &awscloudfront.BehaviorOptions{
 		Origin:         origin,

@@ -228,7 +228,7 @@ func TestDomainWithoutEdge(t *testing.T) {
 		"Name": "relay.example.org.", "Type": "A", "AliasTarget.DNSName": "${Domain.RegionalDomainName}",
 	})
 	if len(tm.ofType("AWS::CloudFront::Distribution"))+len(tm.ofType("AWS::SecretsManager::Secret"))+len(tm.ofType("AWS::CloudFront::Function")) != 0 {
-		t.Error("nobody asked for the edge")
+		t.Error("the edge was not asked for")
 	}
 }
 

@@ -15,8 +15,8 @@ const (
 	originSecretHeader = "X-Origin-Secret"
 )
 
-// addresses are what the functions are told of the stack itself. What is not made
-// is "".
+// addresses are the resources of the stack that the functions are told of; "" if the
+// stack does not make one.
 type addresses struct {
 	table, ingress, jobs, callback string
 	originSecret, frontSecret      string // ARNs
@@ -38,14 +38,14 @@ func (r *relay) addresses() addresses {
 	return a
 }
 
-// readers are the functions by their names, as settings know them.
+// readers are the functions as readers of settings, by their names.
 var readers = map[string]declared.Readers{
 	"connect": declared.Connect, "message": declared.Message, "disconnect": declared.Disconnect, "sweeper": declared.Sweeper,
 }
 
-// told is what one function is told, by the names of settings: what was chosen for it,
-// and what the stack knows itself. A function is told only what it reads; what is not
-// set has its default there. No value is a secret: those are named by their ARN.
+// told are the settings of one function: those that were chosen, and those that the stack
+// knows itself. A function is told only what it reads; it has the defaults itself. No
+// value is a secret: secrets are named by their ARN.
 func (s *settings) told(name string, a addresses) map[string]string {
 	told := s.values.Told(readers[name])
 	tell := func(n declared.Key[string], value string) {

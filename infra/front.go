@@ -24,8 +24,8 @@ func (r *relay) newFront() {
 	r.output("Url", "WebSocket address for clients", url)
 }
 
-// newDomain puts a host name in front of the stage. There is one path behind it,
-// that of one dialect: all others need the edge.
+// newDomain puts a host name in front of the stage. Only default-path leads
+// behind it: the other dialects need the edge.
 func (r *relay) newDomain() string {
 	domain := awsapigatewayv2.NewDomainName(r.Stack, str("Domain"), &awsapigatewayv2.DomainNameProps{
 		DomainName:     str(r.settings.domain),
@@ -35,7 +35,7 @@ func (r *relay) newDomain() string {
 	awsapigatewayv2.NewApiMapping(r.Stack, str("DomainMapping"), &awsapigatewayv2.ApiMappingProps{
 		Api: r.api, DomainName: domain, Stage: r.stage,
 	})
-	// A client of the one dialect asks for its path.
+	// Clients of that dialect ask for its path.
 	awsapigatewayv2.NewApiMapping(r.Stack, str("PathMapping"), &awsapigatewayv2.ApiMappingProps{
 		Api: r.api, DomainName: domain, Stage: r.stage, ApiMappingKey: str(strings.TrimPrefix(r.settings.defaultPath, "/")),
 	})
@@ -48,7 +48,7 @@ func (r *relay) certificate() awscertificatemanager.ICertificate {
 	return r.certificateOf("Certificate", r.settings.domain, r.settings.certificateARN)
 }
 
-// certificateOf is the one that was given, or one that the hosted zone vouches for.
+// certificateOf is the given certificate, or a new one that is validated by the hosted zone.
 func (r *relay) certificateOf(id, domain, arn string) awscertificatemanager.ICertificate {
 	if arn != "" {
 		return awscertificatemanager.Certificate_FromCertificateArn(r.Stack, &id, &arn)
@@ -59,7 +59,7 @@ func (r *relay) certificateOf(id, domain, arn string) awscertificatemanager.ICer
 	})
 }
 
-// newZone is nil without a hosted zone of one's own.
+// newZone is the hosted zone of the settings, or nil.
 func (r *relay) newZone() awsroute53.IHostedZone {
 	if r.settings.hostedZoneID == "" {
 		return nil

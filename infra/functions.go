@@ -61,8 +61,8 @@ func (r *relay) newFunction(name string, code awslambda.Code) *function {
 		Environment:  &env,
 		Role:         role,
 		LogGroup:     log,
-		// Lambda itself tells of failures only: its lines for each call that went well
-		// would be most of what the logs cost. What we write has been filtered.
+		// Lambda itself logs failures only: its lines for each successful call would be
+		// most of the cost of the logs. log-level filters our own lines.
 		LoggingFormat:         awslambda.LoggingFormat_JSON,
 		SystemLogLevelV2:      awslambda.SystemLogLevel_WARN,
 		ApplicationLogLevelV2: awslambda.ApplicationLogLevel_TRACE,
@@ -73,16 +73,16 @@ func (r *relay) newFunction(name string, code awslambda.Code) *function {
 	if name == "message" || name == "sweeper" {
 		// Both answer a message of a queue with the next one: a long queue of a phone
 		// is sent in pieces, a timer sets the next. Lambda takes such a chain for a
-		// mistake and cuts it after 16 links, unless told that it is meant.
+		// mistake and stops it after 16 calls, unless loops are allowed.
 		props.RecursiveLoop = awslambda.RecursiveLoop_ALLOW
 	}
 	f := awslambda.NewFunction(r.Stack, str(id), props)
-	// A name that stays, and that can be typed: sam local takes it.
+	// A stable name that can be typed, for sam local.
 	f.Node().DefaultChild().(awslambda.CfnFunction).OverrideLogicalId(str(id))
 	return &function{f, log, role}
 }
 
-// newEvents lets the queues and the clock call.
+// newEvents lets the queues and the schedule call functions.
 func (r *relay) newEvents() {
 	r.newSource("message", "IngressSource", r.queues.ingress)
 	r.newSource("sweeper", "JobsSource", r.queues.jobs)

@@ -22,8 +22,8 @@ func posts() []post {
 	return append(all, post{"/v1/device/{device_id}/subscription/{action}", "/v1/device/*/subscription/*"})
 }
 
-// newHTTP makes the API for what is no WebSocket: a device claims its name and says
-// how it can be woken. It is reached by the paths of CloudFront only, and handled by
+// newHTTP makes the API for plain HTTP requests: a device claims its name and sets its
+// push endpoint. It is reached by the paths of CloudFront only, and handled by
 // the function that admits connections.
 func (r *relay) newHTTP() {
 	r.http = awsapigatewayv2.NewHttpApi(r.Stack, str("Http"), &awsapigatewayv2.HttpApiProps{

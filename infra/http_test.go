@@ -55,7 +55,7 @@ func TestHTTPStage(t *testing.T) {
 	synth(t, "no log", fronts["no log"]).template.get(t, "HttpStage", "AWS::ApiGatewayV2::Stage").want(t, map[string]string{"AccessLogSettings": ""})
 	for id, a := range synth(t, "plain", nil).template.ofType("AWS::ApiGatewayV2::Api") {
 		if a.at("ProtocolType") != "WEBSOCKET" {
-			t.Errorf("there is an API %s that nobody can reach by the paths of Agentknock", id)
+			t.Errorf("there is an API %s that no path of Agentknock leads to", id)
 		}
 	}
 }

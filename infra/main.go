@@ -1,7 +1,7 @@
 //go:build cdk
 
 // Command infra is the CDK app of Blindpost: one stack that holds the relay on
-// AWS, where one pays for what is used. `cdk synth`, `cdk deploy` and the like run
+// AWS, paid per use. `cdk synth`, `cdk deploy` and the like run
 // it (cdk.json in the root of the repository says how).
 //
 // Without any setting the stack is complete and can be deployed. What can be set

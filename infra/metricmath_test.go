@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// What a value is in metric math: a number, a series of values over time, an array of
+// The type of a value in metric math: a number, a series of values over time, an array of
 // such series, a text.
 type mathType string
 
@@ -23,8 +23,8 @@ const (
 	word   mathType = "a word" // AVG, DESC, REPEAT and the like as arguments
 )
 
-// mathFunctions says what each function makes of what, as CloudWatch documents it; IF
-// and what else is particular is in call. What is not here is not used here.
+// mathFunctions says what each function makes of what, as CloudWatch documents it; call
+// handles IF and other special cases. Functions that the stack does not use are left out.
 var mathFunctions = map[string][]struct {
 	takes []mathType
 	makes mathType

@@ -8,13 +8,13 @@ import (
 	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
 )
 
-// suppressFindings answers what cdk-nag finds in this stack and is meant to be so.
-// Wildcards are answered one form at a time, so that a new one is found again.
+// suppressFindings suppresses the findings of cdk-nag that are intended, each with its
+// reason. Wildcards are suppressed one form at a time, so that a new one is still found.
 func (r *relay) suppressFindings() {
 	s := r.settings
 	for _, route := range []string{"$connect", "$default", "$disconnect"} {
 		suppress(r.api.Node().FindChild(str(route+"-Route")), "AwsSolutions-APIG4",
-			"Anyone may connect. Who it is, each dialect finds out by itself: by the header of the upgrade, or by the first signed frame, before which nothing is relayed.")
+			"Any client may connect. Each dialect authenticates it: by the header of the upgrade, or by the first signed frame, before which nothing is relayed.")
 	}
 	for _, name := range []string{"connect", "message", "sweeper"} {
 		suppress(r.functions[name].role, "AwsSolutions-IAM5",
@@ -32,9 +32,9 @@ func (r *relay) suppressFindings() {
 			"Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs")
 	}
 	if !s.accessLog {
-		suppress(r.stage, "AwsSolutions-APIG1", "Whoever deploys has turned the access log off.")
+		suppress(r.stage, "AwsSolutions-APIG1", "The operator has turned the access log off.")
 		if r.httpStage != nil {
-			suppress(r.httpStage, "AwsSolutions-APIG1", "Whoever deploys has turned the access log off.")
+			suppress(r.httpStage, "AwsSolutions-APIG1", "The operator has turned the access log off.")
 		}
 	}
 	if s.edge {
@@ -72,12 +72,12 @@ func (r *relay) suppressBinaryFindings() {
 	suppress(child("BinaryBalancer"), "AwsSolutions-ELB2", "The log of the load balancer holds addresses and paths. The functions log what happens to connections.")
 }
 
-// regex is a form of a finding, all of it.
+// regex matches one form of a finding, from its beginning to its end.
 func regex(pattern string) *cdknag.RegexAppliesTo {
 	return &cdknag.RegexAppliesTo{Regex: str("/^" + pattern + "$/")}
 }
 
-// suppress answers one finding. Without appliesTo it is for the whole of a rule.
+// suppress suppresses one finding, or without appliesTo a whole rule.
 func suppress(c constructs.IConstruct, id, reason string, appliesTo ...any) {
 	s := &cdknag.NagPackSuppression{Id: str(id), Reason: str(reason)}
 	if appliesTo != nil {

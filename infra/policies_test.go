@@ -91,7 +91,7 @@ func conditions(t *testing.T, c any, who caller) bool {
 		for key, want := range keys.(map[string]any) {
 			value, known := has[key]
 			if !known && key != "aws:SourceAccount" {
-				t.Fatalf("nobody has taught this test %s", key)
+				t.Fatalf("this test does not know %s", key)
 			}
 			switch operator {
 			case "Bool", "StringEquals", "ArnEquals":
@@ -103,7 +103,7 @@ func conditions(t *testing.T, c any, who caller) bool {
 					return false
 				}
 			default:
-				t.Fatalf("nobody has taught this test %s", operator)
+				t.Fatalf("this test does not know %s", operator)
 			}
 		}
 	}
@@ -133,7 +133,7 @@ func TestAlarmsReachTheirTopic(t *testing.T) {
 				for _, action := range list(alarm.value(actions)) {
 					topic := flat(action)
 					if !strings.HasPrefix(topic, "${") {
-						continue // nobody, or a topic that is not ours
+						continue // no topic, or one that is not ours
 					}
 					told++
 					publishes(t, tm, name, id, topic)
@@ -142,7 +142,7 @@ func TestAlarmsReachTheirTopic(t *testing.T) {
 		}
 	}
 	if told == 0 {
-		t.Error("no alarm tells anybody")
+		t.Error("no alarm has a topic")
 	}
 }
 
@@ -158,9 +158,9 @@ func publishes(t *testing.T, tm *template, name, id, topic string) {
 		t.Errorf("%s: %s may not publish to %s", name, id, topic)
 	}
 	for what, who := range map[string]caller{
-		"an alarm of somebody else": {service: "cloudwatch.amazonaws.com", account: "999999999999", source: "arn:aws:cloudwatch:eu-central-1:999999999999:alarm:x"},
-		"another service":           {service: "s3.amazonaws.com", account: account},
-		"another account":           {account: "999999999999"},
+		"an alarm of another account": {service: "cloudwatch.amazonaws.com", account: "999999999999", source: "arn:aws:cloudwatch:eu-central-1:999999999999:alarm:x"},
+		"another service":             {service: "s3.amazonaws.com", account: account},
+		"another account":             {account: "999999999999"},
 	} {
 		if v := ask(who); v.allowed && !v.denied {
 			t.Errorf("%s: %s may publish to %s", name, what, topic)
@@ -173,8 +173,8 @@ func publishes(t *testing.T, tm *template, name, id, topic string) {
 	}
 }
 
-// What a role may do with a queue, the policy of the queue does not take away; and whoever
-// reads or writes for the stack has a role that may: API Gateway for frames, Lambda for
+// What a role may do with a queue, the policy of the queue does not take away; and the services
+// that read or write for the stack have roles that may: API Gateway for frames, Lambda for
 // the functions that queues call.
 func TestQueuesAreOpenToTheirUsers(t *testing.T) {
 	for name, context := range fronts {
@@ -233,7 +233,7 @@ func mayAll(t *testing.T, tm *template, what, roleARN, service, resource string,
 	}
 }
 
-// Who calls a function has a permission that covers it: each route of an API, the clock.
+// Each caller of a function has a permission for it: each route of an API, the clock.
 func TestFunctionsAreOpenToTheirCallers(t *testing.T) {
 	for name, context := range fronts {
 		tm := synth(t, name, context).template
@@ -253,9 +253,9 @@ func TestFunctionsAreOpenToTheirCallers(t *testing.T) {
 			if v := asked(t, permissions, who, "lambda:InvokeFunction", function); v.denied || !v.allowed {
 				t.Errorf("%s: %s may not call %s", name, what, function)
 			}
-			who.source = "arn:aws:somebody:else"
+			who.source = "arn:aws:another:source"
 			if asked(t, permissions, who, "lambda:InvokeFunction", function).allowed {
-				t.Errorf("%s: %s may call %s for anybody", name, service, function)
+				t.Errorf("%s: %s may call %s for any source", name, service, function)
 			}
 		}
 		for id, route := range tm.ofType("AWS::ApiGatewayV2::Route") {
@@ -279,7 +279,7 @@ func TestFunctionsAreOpenToTheirCallers(t *testing.T) {
 }
 
 // The tests above look at the policies of topics, queues and functions. A policy of
-// anything else is one that nobody has looked at.
+// anything else is not checked by any test.
 func TestNoOtherPolicies(t *testing.T) {
 	looked := []string{"AWS::SNS::TopicPolicy", "AWS::SQS::QueuePolicy", "AWS::Lambda::Permission", "AWS::IAM::Role"}
 	for name, context := range fronts {
@@ -288,7 +288,7 @@ func TestNoOtherPolicies(t *testing.T) {
 				continue
 			}
 			if r.Type == "AWS::KMS::Key" || strings.HasSuffix(r.Type, "Policy") && r.Type != "AWS::CloudFront::OriginRequestPolicy" || strings.Contains(flat(r.Properties), `"Principal"`) {
-				t.Errorf("%s: %s, a %s, has a policy: who has to use it?", name, id, r.Type)
+				t.Errorf("%s: %s, a %s, has a policy that no test checks", name, id, r.Type)
 			}
 		}
 	}

@@ -16,8 +16,8 @@ import (
 // fails and is rolled back: it would be left behind, or the rollback would fail too.
 //
 // It is a call of DynamoDB by a function of the CDK, which runs at no other time. When the
-// stack is deleted, or no longer wants the protection, the function takes it back; what
-// then keeps the table is its deletion policy.
+// stack is deleted, or no longer wants the protection, the function turns it off; the
+// deletion policy then keeps the table.
 func (r *relay) newProtection(own awsdynamodb.Table) {
 	before := *r.Node().Children()
 	log := r.newLogGroup(r.Stack, "ProtectLog")
@@ -39,7 +39,7 @@ func (r *relay) newProtection(own awsdynamodb.Table) {
 		}
 	}
 	off := set(false)
-	// A table that is still protected says so itself when it is to be deleted.
+	// If this fails, the deletion of the table fails, and says why.
 	off.IgnoreErrorCodesMatching = str(".*")
 	protect := customresources.NewAwsCustomResource(r.Stack, str("Protect"), &customresources.AwsCustomResourceProps{
 		OnCreate:            set(true),

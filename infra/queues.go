@@ -15,7 +15,7 @@ const (
 )
 
 // Lambda wants the visibility of a queue to be well above the timeout of the
-// function that reads it; with less, a message would be handled twice at a time.
+// function that reads it; with less, a message could be handled twice at the same time.
 const (
 	ingressVisibility = 60
 	jobsVisibility    = 150
@@ -29,8 +29,8 @@ type queues struct {
 	jobs, jobsDead awssqs.Queue
 }
 
-// newQueues makes the two queues that are polled, and their dead letters, which
-// are not: each polled queue costs some 650,000 requests a month, idle or not.
+// newQueues makes two queues, which Lambda polls, and their dead letters, which it does
+// not: each polled queue costs some 650,000 requests a month, idle or not.
 func newQueues(stack awscdk.Stack) *queues {
 	var q queues
 	q.ingressDead = newQueue(stack, "IngressDeadLetters", &awssqs.QueueProps{

@@ -29,7 +29,7 @@ func (r *relay) permissions(name string) []permission {
 	all := append(append([]string{}, tableRead...), tableWrite...)
 	switch name {
 	case "connect":
-		// Agentknock knows by the header of the upgrade who it is, and a device claims its
+		// Agentknock authenticates by the header of the upgrade, and a device claims its
 		// name, replaces its connection and deletes itself here.
 		p := []permission{
 			{all, []string{table}},
@@ -93,7 +93,7 @@ func (r *relay) pushPermissions() []permission {
 	}
 }
 
-// connections is any connection of the API, for some methods of @connections.
+// connections are the ARNs of all connections of the API, for these methods.
 func (r *relay) connections(methods ...string) []string {
 	var arns []string
 	for _, m := range methods {
@@ -102,8 +102,8 @@ func (r *relay) connections(methods ...string) []string {
 	return arns
 }
 
-// newRole puts the policy into the role itself: then it is there before anything
-// uses the role, and nothing is attached later unseen.
+// newRole puts the policy into the role itself: so it exists before the role is used,
+// and the CDK attaches nothing later.
 func (r *relay) newRole(name, id string, log awslogs.LogGroup) awsiam.Role {
 	p := append(r.permissions(name), permission{
 		[]string{"logs:CreateLogStream", "logs:PutLogEvents"}, []string{*log.LogGroupArn()},

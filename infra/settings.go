@@ -9,9 +9,9 @@ import (
 	declared "blindpost/shared/settings"
 )
 
-// settings is what a deployment can choose, as the stack is made of it. Each is declared in shared/settings.
+// settings are the choices of a deployment. Each is declared in shared/settings.
 type settings struct {
-	// values are all that was chosen, also what only the functions read.
+	// values are all settings, also those that only the functions read.
 	values declared.Values
 
 	stackName string
@@ -55,11 +55,11 @@ type alarmSet string
 
 const (
 	noAlarms  alarmSet = "none"
-	fewAlarms alarmSet = "few" // what a deployment of one household has to know
+	fewAlarms alarmSet = "few" // enough for one household
 	allAlarms alarmSet = "all"
 )
 
-// retentions are the times that CloudWatch offers, and that make sense here.
+// retentions are the useful ones of the times that CloudWatch offers.
 var retentions = map[string]awslogs.RetentionDays{
 	"1": awslogs.RetentionDays_ONE_DAY, "3": awslogs.RetentionDays_THREE_DAYS, "5": awslogs.RetentionDays_FIVE_DAYS,
 	"7": awslogs.RetentionDays_ONE_WEEK, "14": awslogs.RetentionDays_TWO_WEEKS, "30": awslogs.RetentionDays_ONE_MONTH,
@@ -99,7 +99,7 @@ func newSettings(v declared.Values) (*settings, error) {
 	return s, s.readAttestation()
 }
 
-// chosen are the numbers that somebody has set.
+// chosen are the numbers that were set.
 func chosen(keys map[string]declared.Key[int64], v declared.Values) map[string]int {
 	numbers := map[string]int{}
 	for function, key := range keys {

@@ -36,11 +36,10 @@ type relay struct {
 	edge        awscloudfront.Distribution // nil without the edge
 	binary      *binaryFront               // nil without the binary front
 	frontSecret awssecretsmanager.Secret   // nil without any binary front
-	zone        awsroute53.IHostedZone     // nil if somebody else keeps the domain
+	zone        awsroute53.IHostedZone     // nil without a hosted zone
 }
 
-// newStack makes the stack below scope. It belongs to no account and no region
-// before it is deployed, so that it can be made without either.
+// newStack makes the stack below scope, for any account and region: a deployment decides.
 func newStack(scope constructs.Construct, s *settings, code artifacts) awscdk.Stack {
 	stack := awscdk.NewStack(scope, str(s.stackName), &awscdk.StackProps{
 		Description: str("Blindpost, a relay that cannot read what it carries"),
@@ -49,7 +48,7 @@ func newStack(scope constructs.Construct, s *settings, code artifacts) awscdk.St
 	own := newTable(stack, s)
 	r.table = own
 	if s.tableName != "" {
-		// Its own stays, so that nothing is lost by a mistake.
+		// The stack keeps its own table, so that a mistake loses nothing.
 		r.table = awsdynamodb.Table_FromTableName(stack, str("TableInUse"), &s.tableName)
 	}
 	r.queues = newQueues(stack)
@@ -59,7 +58,7 @@ func newStack(scope constructs.Construct, s *settings, code artifacts) awscdk.St
 	}
 	if s.allFronts() != nil {
 		r.frontSecret = newFrontSecret(stack)
-		r.output("FrontSecretArn", "what the functions show to binary fronts: its name, not itself", *r.frontSecret.SecretArn())
+		r.output("FrontSecretArn", "ARN of the secret that the functions send to binary fronts", *r.frontSecret.SecretArn())
 	}
 	r.newFunctions(code.function)
 	r.newEvents()
@@ -92,7 +91,7 @@ func newStack(scope constructs.Construct, s *settings, code artifacts) awscdk.St
 	}
 	r.suppressFindings()
 	if !s.pointInTimeRecovery {
-		suppress(own, "AwsSolutions-DDB3", "Whoever deploys has turned point-in-time recovery off.")
+		suppress(own, "AwsSolutions-DDB3", "The operator has turned point-in-time recovery off.")
 	}
 	return stack
 }
@@ -106,7 +105,7 @@ func (r *relay) arn(service, resource string) string {
 	return fmt.Sprintf("arn:%s:%s:%s:%s:%s", *r.Partition(), service, *r.Region(), *r.Account(), resource)
 }
 
-// newLogGroup makes a log group that goes with the stack. Logs are encrypted by
+// newLogGroup makes a log group that is deleted with the stack. Logs are encrypted by
 // CloudWatch's own key.
 func (r *relay) newLogGroup(scope constructs.Construct, id string) awslogs.LogGroup {
 	return awslogs.NewLogGroup(scope, str(id), &awslogs.LogGroupProps{

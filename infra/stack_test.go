@@ -215,7 +215,7 @@ func TestStage(t *testing.T) {
 	small := synth(t, "small", fronts["small"]).template
 	small.get(t, "Stage", "AWS::ApiGatewayV2::Stage").want(t, map[string]string{"AccessLogSettings": ""})
 	if len(small.ofType("AWS::ApiGateway::Account")) != 0 {
-		t.Error("without an access log nobody needs the logging role")
+		t.Error("the logging role was made without an access log")
 	}
 }
 
@@ -266,7 +266,7 @@ func TestNothingCostsWhileIdle(t *testing.T) {
 				t.Errorf("%s: %s is a %s", name, id, r.Type)
 			}
 			if slices.Contains(rented, r.Type) && context["blindpost:binary-front"] != true {
-				t.Errorf("%s: %s is a %s, and nobody asked for the binary front", name, id, r.Type)
+				t.Errorf("%s: %s is a %s, and the binary front was not asked for", name, id, r.Type)
 			}
 			if r.Properties["ProvisionedConcurrencyConfig"] != nil || r.Properties["TracingConfig"] != nil {
 				t.Errorf("%s: %s costs while it does nothing", name, id)

@@ -13,8 +13,8 @@ import (
 // newTable makes the one table, as shared/table/dynamo wants it. It is paid by the
 // request and encrypted with the key that DynamoDB owns, which costs nothing.
 //
-// A protected table stays when the stack goes, but not when the deployment that was to
-// make it fails. What protects it against everybody else comes last, see newProtection.
+// A protected table stays when the stack is deleted, but not when the first deployment
+// fails. Its protection against other deletions is turned on last, see newProtection.
 func newTable(stack awscdk.Stack, s *settings) awsdynamodb.Table {
 	removal := awscdk.RemovalPolicy_DESTROY
 	if s.deletionProtection {

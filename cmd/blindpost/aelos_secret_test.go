@@ -16,8 +16,8 @@ import (
 	"blindpost/shared/settings/secret"
 )
 
-// A slip in the secret file shuts nobody out: what was read last counts, and the log
-// says so once with each reading.
+// A mistake in the secret file refuses no peer: the last good secret still counts, and
+// each failed reading is logged once.
 func TestAelosSecretSlip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good, next := strings.Repeat("a", aelos.MinSecret), strings.Repeat("b", aelos.MinSecret)
@@ -57,4 +57,13 @@ func TestAelosSecretSlip(t *testing.T) {
 			t.Errorf("the log holds a secret:\n%s", &log)
 		}
 	})
+}
+
+// A secret in place of the name of its file is not in the error.
+func TestSecretInsteadOfItsFile(t *testing.T) {
+	const given = "a-secret-and-not-the-name-of-a-file"
+	_, err := nodeAelos(with(t, "aelos-secret-file="+given), slog.New(slog.DiscardHandler))
+	if err == nil || strings.Contains(err.Error(), given) || !strings.Contains(err.Error(), "aelos-secret-file: ") {
+		t.Errorf("error is %v", err)
+	}
 }

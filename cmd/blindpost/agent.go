@@ -11,8 +11,8 @@ import (
 )
 
 const agentAbout = `Be a Skald agent: the computer that phones pair with. Shows a QR code for a Skald
-app, or a line for ` + "`blindpost client`" + ` in another terminal, and chats with whoever has
-paired. The relay carries the messages and cannot read them.`
+app, or a line for ` + "`blindpost client`" + ` in another terminal, and chats with the paired
+clients. The relay carries the messages and cannot read them.`
 
 // agentChat is the agent's side of a chat.
 type agentChat struct {
@@ -20,23 +20,21 @@ type agentChat struct {
 	agent     *skaldclient.Agent
 	relay     string
 	publicURL string
-	// allowAll lets in who comes through a pairing window without asking.
+	// allowAll lets in every client with a valid pairing code, without asking the person.
 	allowAll bool
 
 	// asked are the clients that wait for a yes or no, oldest first.
 	asked []skaldclient.PairingRequest
 	// names are what the clients call their devices, fit to print.
 	names map[skaldclient.PublicKey]string
-	// to is who gets what is typed; zero for all.
+	// to is the client that gets the typed lines; zero for all clients.
 	to skaldclient.PublicKey
-	// window tells when the pairing code on the screen is over; nil if there is
-	// none.
+	// window fires when the pairing code on the screen expires; nil without a code.
 	window *time.Timer
 }
 
 var _ party = (*agentChat)(nil)
 
-// runAgent is the command.
 func runAgent(ctx context.Context, e env, args []string) int {
 	f := newChatFlags(e, "agent", agentAbout, defaultRelay, "`url` of the relay")
 	a := &agentChat{names: make(map[skaldclient.PublicKey]string)}
@@ -90,9 +88,9 @@ func (a *agentChat) presence(ctx context.Context) ([]skaldclient.PublicKey, erro
 
 func (a *agentChat) refused(error) bool { return false }
 
-func (a *agentChat) ended(err error) { a.screen.warn("The end: %s.", explain(err)) }
+func (a *agentChat) ended(err error) { a.screen.warn("Stopped: %s.", explain(err)) }
 
-// connected shows a pairing code to who has nobody to talk to.
+// connected shows a pairing code if no client is paired yet.
 func (a *agentChat) connected(ctx context.Context) {
 	clients := a.allowed()
 	if len(clients) == 0 {
@@ -117,7 +115,7 @@ func (a *agentChat) event(ctx context.Context, e skaldclient.Event) {
 		a.paired(ctx, e.PairingRequest)
 	case skaldclient.Declared:
 		if e.Known < e.Clients {
-			a.screen.warn("The relay has forgotten %s: it does so when nobody has connected for a week. They have to pair again: /pair.",
+			a.screen.warn("The relay has forgotten %s: it forgets a namespace without a connection for a week. They have to pair again: /pair.",
 				count(e.Clients-e.Known, "client"))
 		}
 	case skaldclient.Message:
@@ -125,14 +123,14 @@ func (a *agentChat) event(ctx context.Context, e skaldclient.Event) {
 	}
 }
 
-// say sends a line to everybody, or to the one that /to has chosen.
+// say sends a line to all clients, or to the one that /to has chosen.
 func (a *agentChat) say(ctx context.Context, text string, live bool) (later []string) {
 	to := a.allowed()
 	if a.to != (skaldclient.PublicKey{}) {
 		to = slices.DeleteFunc(to, func(p skaldclient.Peer) bool { return p.Key != a.to })
 	}
 	if len(to) == 0 {
-		a.screen.warn("There is nobody to send this to. /pair shows a pairing code.")
+		a.screen.warn("No client is paired, so this is not sent. /pair shows a pairing code.")
 		return nil
 	}
 	for _, p := range to {
@@ -161,7 +159,7 @@ func (a *agentChat) sayTo(ctx context.Context, to skaldclient.PublicKey, text st
 	return nil
 }
 
-// message shows a message, and answers what an app asks of its own accord.
+// message shows a message, and answers the questions that apps ask by themselves.
 func (a *agentChat) message(ctx context.Context, m skaldclient.Message) {
 	from := a.who(m.From)
 	switch m.Payload.Kind {
@@ -174,7 +172,7 @@ func (a *agentChat) message(ctx context.Context, m skaldclient.Message) {
 	case skaldclient.KindInboxRequest:
 		a.sendInbox(ctx, m.From)
 	case skaldclient.KindLogout:
-		a.screen.note("%s leaves for good.", capital(from))
+		a.screen.note("%s has logged out.", capital(from))
 		a.revokeKey(ctx, m.From)
 	default:
 		a.received(m, from, payloadText(m.Payload))
@@ -196,8 +194,8 @@ func (a *agentChat) rename(key skaldclient.PublicKey, name string) {
 	a.names[key] = name
 }
 
-// sendInbox tells an app that nothing waits for an answer: apps ask after each
-// connection, and wait.
+// sendInbox tells an app that the agent has no open questions. Apps ask after each
+// connection, and wait for the answer.
 func (a *agentChat) sendInbox(ctx context.Context, to skaldclient.PublicKey) {
 	p, err := a.agent.NewPayload(skaldclient.KindInboxUpdate, inbox{
 		Approvals:      []inboxItem{},
@@ -219,8 +217,8 @@ func (a *agentChat) allowed() []skaldclient.Peer {
 	})
 }
 
-// number is how a person names a client: clients are counted in the order in
-// which they have come, and keep their number.
+// number is the number of a client in commands. Clients are numbered in the order of
+// their first pairing, and keep their number.
 func (a *agentChat) number(key skaldclient.PublicKey) int {
 	return 1 + slices.IndexFunc(a.agent.Peers(), func(p skaldclient.Peer) bool { return p.Key == key })
 }

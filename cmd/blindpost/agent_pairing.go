@@ -13,16 +13,16 @@ import (
 
 func (a *agentChat) ownCommands() []chatCommand {
 	return []chatCommand{
-		{"to", "N TEXT", "send to client N only; `/to N` alone goes on like that, `/to all` ends it", false, a.sendTo},
-		{"clients", "", "list who has paired", true, a.listClients},
+		{"to", "N TEXT", "send TEXT to client N only; `/to N` alone does so with all further lines, until `/to all`", false, a.sendTo},
+		{"clients", "", "list the paired clients", true, a.listClients},
 		{"pair", "", "show a new pairing code", false, a.pair},
 		{"allow", "N", "let client N in; so does `y` when you are asked", true, a.allowCommand},
 		{"deny", "N", "turn client N away; so does `n`", true, a.denyCommand},
-		{"revoke", "N", "take client N's permission back, and what waits for it at the relay", true, a.revoke},
+		{"revoke", "N", "take client N's permission back, and delete what waits for it at the relay", true, a.revoke},
 	}
 }
 
-// pair shows a new pairing code.
+// pair opens a pairing window at the relay and shows its code.
 func (a *agentChat) pair(ctx context.Context, _ string) {
 	ctx, cancel := context.WithTimeout(ctx, askRelay)
 	defer cancel()
@@ -47,7 +47,7 @@ func (a *agentChat) pair(ctx context.Context, _ string) {
 	a.window = time.NewTimer(time.Until(p.Expires))
 }
 
-// stopWindow forgets the pairing code on the screen.
+// stopWindow forgets the pairing code on the screen: it was used, replaced or has expired.
 func (a *agentChat) stopWindow() {
 	if a.window != nil {
 		a.window.Stop()
@@ -62,7 +62,7 @@ func (a *agentChat) alarm() <-chan time.Time {
 	return a.window.C
 }
 
-// tick runs when the pairing code is over.
+// tick runs when the pairing code has expired.
 func (a *agentChat) tick(context.Context) {
 	a.stopWindow()
 	a.screen.note("The pairing code has expired. /pair shows a new one.")
@@ -144,7 +144,7 @@ func (a *agentChat) deny(ctx context.Context, key skaldclient.PublicKey) {
 
 // notConfirmed says that a decision has not reached the relay.
 func (a *agentChat) notConfirmed(err error) {
-	a.screen.warn("Noted, but the relay has not confirmed it: %s. It gets told with the next connection.", explain(err))
+	a.screen.warn("Noted, but the relay has not confirmed it: %s. The agent tells it again with the next connection.", explain(err))
 }
 
 func (a *agentChat) allowCommand(ctx context.Context, rest string) {
@@ -193,7 +193,7 @@ func (a *agentChat) revokeKey(ctx context.Context, key skaldclient.PublicKey) {
 	a.screen.note("%s is out: cut off, and what waited for it at the relay is gone.", capital(a.who(key)))
 }
 
-// client finds a client by its number, and says so if there is none.
+// client finds a client by its number, and warns if there is none.
 func (a *agentChat) client(number string) (skaldclient.Peer, bool) {
 	peers := a.agent.Peers()
 	n, err := strconv.Atoi(number)
@@ -209,7 +209,7 @@ func (a *agentChat) sendTo(ctx context.Context, rest string) {
 	number, text, _ := strings.Cut(rest, " ")
 	if number == "all" {
 		a.to = skaldclient.PublicKey{}
-		a.screen.note("What you type goes to everybody.")
+		a.screen.note("What you type goes to all clients.")
 		return
 	}
 	p, ok := a.client(number)
@@ -235,7 +235,7 @@ var statusWords = map[skaldclient.Status]string{
 func (a *agentChat) listClients(context.Context, string) {
 	peers := a.agent.Peers()
 	if len(peers) == 0 {
-		a.screen.print("Nobody has paired yet. /pair shows a pairing code.")
+		a.screen.print("No client has paired yet. /pair shows a pairing code.")
 		return
 	}
 	var b strings.Builder

@@ -37,7 +37,7 @@ func parseBench(args []string, out io.Writer) (benchSettings, error) {
 	f := newFlags("bench")
 	f.BoolVar(&s.short, "short", false, "take less than a minute")
 	f.BoolVar(&s.json, "json", false, "print one JSON object instead of a table")
-	f.Var(&only, "only", "`parts` to run, separated by commas: "+strings.Join(bench.Parts(), ", ")+"; live, auth, idle and aelos name all of a kind")
+	f.Var(&only, "only", "`parts` to run, separated by commas: "+strings.Join(bench.Parts(), ", ")+"; live, auth, idle and aelos name all parts of a kind")
 	f.StringVar(&s.dir, "dir", "", "`folder` for the database of the relay; it should be on the disk that is to be measured (default: one for temporary files that is not in memory)")
 	f.StringVar(&s.profile, "profile", "", "`folder` for processor and memory profiles of the relay, one each per measurement")
 	measure := f.Duration("measure", d.Measure, "`time` that one measurement takes")
@@ -75,7 +75,7 @@ func runBench(ctx context.Context, e env, args []string) int {
 	}
 	if err := measureAndReport(ctx, e, s, benchExecutable{path: exe}); err != nil {
 		if ctx.Err() != nil {
-			err = errors.New("interrupted") // the rest is what follows from that
+			err = errors.New("interrupted") // the other errors follow from that
 		}
 		fmt.Fprintf(e.stderr, "blindpost bench: %v\n", err)
 		return 1
@@ -83,7 +83,7 @@ func runBench(ctx context.Context, e env, args []string) int {
 	return 0
 }
 
-// benchFiles is what a process needs of open files beside its connections.
+// benchFiles is how many open files a process needs besides its connections.
 const benchFiles = 256
 
 func measureAndReport(ctx context.Context, e env, s benchSettings, exe benchExecutable) error {
@@ -94,13 +94,13 @@ func measureAndReport(ctx context.Context, e env, s benchSettings, exe benchExec
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // each relay has removed what it had there
+	defer func() { _ = os.RemoveAll(dir) }() // each relay has removed its own files
 	if s.profile != "" {
 		if err := os.MkdirAll(s.profile, 0o755); err != nil {
 			return fmt.Errorf("failed to make the folder for profiles: %w", err)
 		}
 	}
-	// The generator shall not be what is slow: it may use memory.
+	// The load generator must not be the bottleneck, so it may use more memory.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	begin := time.Now()
 	s.cfg.Progress = func(what string) {
@@ -114,17 +114,17 @@ func measureAndReport(ctx context.Context, e env, s benchSettings, exe benchExec
 	}
 	switch {
 	case s.json && errRun != nil:
-		return errRun // half an object would pass for a whole one
+		return errRun // part of a report would pass for a whole one
 	case s.json:
 		return printBenchJSON(e.stdout, m, s, report)
 	case len(report) == 0:
 		return errRun
 	}
-	// What was measured before something failed may have taken minutes.
+	// What was measured before a failure is printed: it may have taken minutes.
 	return errors.Join(errRun, printBenchTable(e.stdout, m, s.cfg, report))
 }
 
-// benchMachine is where was measured, and what.
+// benchMachine says what was measured, on what machine and when.
 type benchMachine struct {
 	Version, Go, OS, Arch string
 	CPUs                  int

@@ -26,7 +26,7 @@ import (
 
 // benchExecutable is how to run this binary again. before goes before the
 // arguments, environ is added to the environment; both are for tests, in which
-// the binary is another one.
+// this binary is the test program.
 type benchExecutable struct {
 	path    string
 	before  []string
@@ -45,7 +45,8 @@ const (
 	// benchReady is how long a relay may take to start, benchStop to end.
 	benchReady = 20 * time.Second
 	benchStop  = 15 * time.Second
-	// benchTries: a port that was free may be taken when the relay wants it.
+	// benchTries is how often a start is tried: another process may take the free port
+	// before the relay does.
 	benchTries = 3
 )
 
@@ -111,8 +112,8 @@ func (l benchLauncher) startOnce(ctx context.Context, plain bool) (*benchChild, 
 	return c, nil
 }
 
-// args are those of a relay with an empty database and no limits, whose
-// certificate is its own.
+// args start a relay with an empty database, no limits and, unless plain, a self-signed
+// certificate.
 func (c *benchChild) args(plain bool) []string {
 	args := []string{
 		"serve", "--listen", c.target.Addr, "--metrics-listen", c.metrics, "--data-dir", c.dir,
@@ -134,8 +135,7 @@ func (c *benchChild) args(plain bool) []string {
 	return args
 }
 
-// secretFile is where the relay finds the secret that it shares with the minter of
-// Aelos tokens, which is the generator.
+// secretFile holds the secret with which the generator signs Aelos tokens.
 func (c *benchChild) secretFile() string { return filepath.Join(c.dir, "aelos-secret") }
 
 func (c *benchChild) shareSecret() error {
@@ -179,9 +179,9 @@ func (c *benchChild) ready(ctx context.Context, plain bool) error {
 		}
 		select {
 		case <-c.exited:
-			return errors.New("it has ended at once")
+			return errors.New("the relay ended at once")
 		case <-ctx.Done():
-			return fmt.Errorf("it does not become ready: %w", err)
+			return fmt.Errorf("the relay did not become ready: %w", err)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
@@ -211,8 +211,8 @@ func (c *benchChild) askReady(ctx context.Context, plain bool) error {
 	return nil
 }
 
-// pinCertificate makes a TLS configuration that takes the certificate in a file and no
-// other: as good as checking its signature, and the generator is to be cheap.
+// pinCertificate makes a TLS configuration that accepts the certificate in a file and no
+// other. That is as strict as checking a signature, and costs the generator less.
 func pinCertificate(name string) (*tls.Config, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -246,8 +246,8 @@ func (c *benchChild) Target() bench.Target { return c.target }
 // Usage implements bench.Relay.
 func (c *benchChild) Usage() (bench.Usage, bool) { return processUsage(c.cmd.Process.Pid) }
 
-// Stop implements bench.Relay. A relay that has ended by itself, or does not end
-// well, is an error, with the last that it has said.
+// Stop implements bench.Relay. It is an error if the relay ended by itself or with a
+// failure; the error quotes the end of its output.
 func (c *benchChild) Stop() error {
 	alone, forced := false, false
 	select {
@@ -271,7 +271,7 @@ func (c *benchChild) Stop() error {
 	return err
 }
 
-// freePorts finds loopback addresses that nobody listens on.
+// freePorts finds n free loopback addresses.
 func freePorts(n int) ([]string, error) {
 	var out []string
 	var held []net.Listener

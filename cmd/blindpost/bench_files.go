@@ -6,7 +6,7 @@ import (
 )
 
 // benchFolder makes a folder for databases in dir. If dir is "" it finds a place
-// that is on a disk, so that durable is not just a word.
+// that is on a disk, so that what the table calls durable is.
 func benchFolder(dir string) (path string, memory bool, err error) {
 	places := []string{dir}
 	if dir == "" {

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Measuring implements bench.Relay: it takes profiles of the relay, if that is
-// wanted: of its processor time for as long as the measurement is expected to
-// take, and of its memory when it is over.
+// Measuring implements bench.Relay. If there is a folder for profiles, it takes one of
+// the relay's processor time, for as long as the measurement is expected to take, and
+// one of its memory at the end.
 func (c *benchChild) Measuring(what string, expect time.Duration) (done func()) {
 	if c.profile == "" {
 		return func() {}
@@ -27,7 +27,7 @@ func (c *benchChild) Measuring(what string, expect time.Duration) (done func()) 
 	}
 }
 
-// fetch gets a profile. One that is missing is no reason to stop measuring.
+// fetch saves a profile. A missing profile does not stop the measurement.
 func (c *benchChild) fetch(query, name string) {
 	if err := c.tryFetch(query, filepath.Join(c.profile, name)); err != nil {
 		fmt.Fprintf(c.said, "no profile %s: %v\n", name, err)

@@ -17,8 +17,8 @@ type benchRow struct {
 	format func(float64) string
 }
 
-// benchRows are the lines of the table, in its order. Those whose number is not
-// there are left out.
+// benchRows are the lines of the table, in order. A line whose number was not measured
+// is left out.
 func benchRows(c bench.Config, r bench.Report) []benchRow {
 	latency := func(k bench.LiveKeys, what string) string {
 		return fmt.Sprintf("  latency at %s/s, %s", commas(r[k.LatencyRate]), what)
@@ -70,12 +70,12 @@ func benchRows(c bench.Config, r bench.Report) []benchRow {
 func printBenchTable(w io.Writer, m benchMachine, c bench.Config, r bench.Report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Blindpost %s, %s, %s/%s, %d processors, %s\n", m.Version, m.Go, m.OS, m.Arch, m.CPUs, m.Date)
-	fmt.Fprintf(&b, "Each part has a relay of its own, in another process, over loopback, with TLS where\n"+
-		"nothing else is said and the limits lifted; the load generator shares the processors.\n"+
+	fmt.Fprintf(&b, "Each part has a relay of its own, in another process, over loopback, with TLS unless\n"+
+		"stated otherwise, and without limits; the load generator shares the processors.\n"+
 		"Live and stored messages have %d bytes of ciphertext. Latency is counted from when a\n"+
-		"message was due; they are due at random times, %d of one pair at once, at %.0f %% of the\n"+
-		"throughput, but at no more than %s/s. Who authenticates is an agent that the relay\n"+
-		"knows, with a handshake from the start; who idles is an agent in a namespace of its own.\n"+
+		"message was due; messages are due at random times, %d of one pair at once, at %.0f %% of the\n"+
+		"throughput, but at no more than %s/s. The agents that authenticate are known to the\n"+
+		"relay and begin with a full handshake; each idle agent has a namespace of its own.\n"+
 		"An Agentknock exchange is three messages of that size, each stored, acknowledged,\n"+
 		"delivered, and acknowledged again. What Aelos boats publish is sealed for each viewer\n"+
 		"and opened there, which the generator pays for.\n", c.MessageBytes, c.Burst, c.LatencyShare*100, commas(c.LatencyRate))

@@ -63,7 +63,7 @@ func tinyBench(only ...string) benchSettings {
 	return benchSettings{cfg: c, short: true}
 }
 
-// The whole command, but for its size: relays in processes of their own.
+// The whole command with small numbers: relays in processes of their own.
 func TestBenchMeasuresRelaysInOtherProcesses(t *testing.T) {
 	s := tinyBench()
 	s.json, s.dir, s.profile = true, t.TempDir(), filepath.Join(t.TempDir(), "profiles")
@@ -134,7 +134,7 @@ func TestBenchSaysWhyARelayDoesNotStart(t *testing.T) {
 	wantEmpty(t, s.dir)
 }
 
-// A relay that dies is noticed, and what it said last is told.
+// Stop reports a relay that has died, with the end of its output.
 func TestBenchNoticesThatARelayDies(t *testing.T) {
 	l := benchLauncher{exe: testExecutable(t), dir: t.TempDir(), environ: os.Environ()}
 	r, err := l.start(t.Context(), true)

@@ -9,21 +9,21 @@ import (
 	skaldclient "blindpost/shared/client/skald"
 )
 
-// party is what tells an agent from a client in a chat. talk calls it from one
-// goroutine only; run excepted.
+// party is the part of a chat in which an agent and a client differ. talk calls its
+// methods, except run, from one goroutine.
 type party interface {
 	// run connects and stays connected until ctx ends.
 	run(ctx context.Context) error
 	presence(ctx context.Context) ([]skaldclient.PublicKey, error)
 	// connected runs after each admission to the relay, before lines are sent.
 	connected(ctx context.Context)
-	// event handles messages, and what talk has no common way for. News about
-	// who is online come here when they have been told.
+	// event handles messages, and the events that talk does not handle itself. A
+	// change of presence comes here after the person was told.
 	event(ctx context.Context, e skaldclient.Event)
-	// refused reports whether it has told the person why an attempt failed.
+	// refused tells the person about an attempt that failed, if it knows better than
+	// talk why, and reports whether it did.
 	refused(err error) bool
-	// say sends a line. What could not be sent for lack of a connection it
-	// returns as lines to be entered later.
+	// say sends a line. Without a connection it returns the lines to enter later.
 	say(ctx context.Context, text string, live bool) (later []string)
 	// answer takes a line that answers an open question.
 	answer(ctx context.Context, text string) bool
@@ -36,7 +36,7 @@ type party interface {
 	ended(err error)
 }
 
-// command is something that can be typed behind a slash.
+// chatCommand is a command that can be typed after a slash.
 type chatCommand struct {
 	name, args, help string
 	// offline commands need no connection.
@@ -85,7 +85,7 @@ func newTalk(s *screen, input <-chan line, stay bool) *talk {
 		online: make(map[skaldclient.PublicKey]bool),
 	}
 	t.commands = []chatCommand{
-		{"live", "TEXT", "send to whoever is online; nothing waits at the relay", false, t.live},
+		{"live", "TEXT", "send only to peers that are online; nothing waits at the relay", false, t.live},
 		{"who", "", "ask the relay who is online", false, t.listOnline},
 		{"help", "", "show this list", true, func(context.Context, string) { t.help() }},
 		{"quit", "", "end; so does Ctrl-C", true, func(context.Context, string) { t.quit = true }},
@@ -94,7 +94,7 @@ func newTalk(s *screen, input <-chan line, stay bool) *talk {
 }
 
 // onEvent takes events from the connection. The loop takes them all, until run
-// has ended: a message is shown even if the end has come meanwhile.
+// has ended: so a message is shown even while the chat ends.
 func (t *talk) onEvent(_ context.Context, e skaldclient.Event) { t.events <- e }
 
 // loop runs the chat and returns the exit status.
@@ -139,7 +139,8 @@ func (t *talk) mayLeave() bool {
 	return !t.leaving && (t.quit || t.ended && !t.stay && len(t.held) == 0)
 }
 
-// leave makes sure that the relay has what was sent: it answers in order.
+// leave waits until the relay has what was sent: it handles frames in order, so its
+// answer to one more request comes after them.
 func (t *talk) leave(ctx context.Context) {
 	t.leaving, t.input = true, nil
 	if !t.linked || !t.sent {
@@ -158,7 +159,7 @@ func (t *talk) end(err error) int {
 		return 1
 	}
 	if len(t.held) > 0 {
-		t.screen.warn("Not sent, for lack of a connection: %s.", count(len(t.held), "line"))
+		t.screen.warn("Not sent, because there was no connection: %s.", count(len(t.held), "line"))
 		return 1
 	}
 	t.screen.note("Bye.")
@@ -241,7 +242,7 @@ func (t *talk) live(ctx context.Context, rest string) {
 
 func (t *talk) help() {
 	var b strings.Builder
-	b.WriteString("Type a line and press Enter to send it. Who is away gets it later.\n")
+	b.WriteString("Type a line and press Enter to send it. A peer that is away gets it later.\n")
 	for _, c := range t.commands {
 		fmt.Fprintf(&b, "  %-16s %s\n", strings.TrimSpace("/"+c.name+" "+c.args), c.help)
 	}

@@ -36,7 +36,7 @@ func (t *talk) event(ctx context.Context, e skaldclient.Event) {
 	case skaldclient.Dropped:
 		t.screen.warn("A message from %s was refused: %s.", t.party.who(e.From), explain(e.Err))
 	case skaldclient.SealedMessage:
-		t.screen.note("A message from %s came that nobody here can read.", t.party.who(e.From))
+		t.screen.note("A message from %s came that cannot be read here.", t.party.who(e.From))
 	case skaldclient.Message:
 		if !e.Payload.Fresh(time.Now()) {
 			t.screen.warn("A message from %s is left out: its date is more than a week off.", t.party.who(e.From))
@@ -81,8 +81,8 @@ func (t *talk) disconnected(e skaldclient.Disconnected) {
 	t.failure = why
 }
 
-// learnPresence finds out who is online, for the remarks about who is away. The
-// chat works without.
+// learnPresence asks who is online, for the remarks about peers that are away. The
+// chat works without it.
 func (t *talk) learnPresence(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askRelay)
 	defer cancel()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,7 +14,7 @@ import (
 	skaldclient "blindpost/shared/client/skald"
 )
 
-// defaultRelay is where `blindpost serve` listens if nobody says otherwise.
+// defaultRelay is where `blindpost serve` listens by default.
 const defaultRelay = "wss://localhost:8443/v1/ws"
 
 // chatFlags are the flags that agent and client share.
@@ -63,7 +62,7 @@ func (f *chatFlags) parse(e env, args []string) (status int, ok bool) {
 	case err == nil && f.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", f.Arg(0))
 	case err == nil && f.state == "":
-		err = errors.New("where to keep the state? Say it with --state FILE")
+		err = errors.New("there is no place for the state: name one with --state FILE")
 	}
 	if err != nil {
 		fmt.Fprintf(e.stderr, "%s: %v\n`%s --help` lists the flags.\n", f.Name(), err, f.Name())
@@ -92,27 +91,19 @@ func stateFile(e env, command string) string {
 	return filepath.Join(dir, "blindpost", command+".json")
 }
 
-// dial says how to reach the relay. It warns where that is not safe.
+// dial says how to reach the relay. It warns if the certificate
+// is not checked.
 func (f *chatFlags) dial(s *screen) (skaldclient.DialOptions, error) {
 	if strings.HasPrefix(f.relay, "ws://") {
 		return skaldclient.DialOptions{}, errors.New("a relay is reached over TLS only: --relay begins with wss://, not ws://")
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if f.ca != "" {
-		pem, err := os.ReadFile(f.ca)
-		if err != nil {
-			return skaldclient.DialOptions{}, fmt.Errorf("failed to read a certificate: %w", err)
-		}
-		if c.RootCAs, err = x509.SystemCertPool(); err != nil {
-			c.RootCAs = x509.NewCertPool()
-		}
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return skaldclient.DialOptions{}, fmt.Errorf("failed to read a certificate: there is none in %s", f.ca)
-		}
+	roots, err := certPool(f.ca)
+	if err != nil {
+		return skaldclient.DialOptions{}, err
 	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
 	if f.insecure {
-		// The user's own decision; what the relay carries stays encrypted end to
-		// end even so.
+		// The user has decided so; messages stay encrypted end to end.
 		c.InsecureSkipVerify = true
 		s.warn("Careful, --insecure: anybody could pretend to be the relay. Messages stay unreadable for them, but they would see who talks and could hold messages back.")
 	}

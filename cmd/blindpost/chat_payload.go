@@ -37,7 +37,7 @@ type deviceInfo struct {
 	Name     string `json:"device_name,omitempty"`
 }
 
-// inbox is all that an agent wants answers to.
+// inbox lists the open questions of an agent.
 type inbox struct {
 	Badge          int         `json:"badge"`
 	Approvals      []inboxItem `json:"approvals"`
@@ -45,14 +45,14 @@ type inbox struct {
 	Elicitations   []inboxItem `json:"elicitations"`
 }
 
-// inboxItem is one of them, as far as it is shown here.
+// inboxItem is one question, with the parts that are shown here.
 type inboxItem struct {
 	Summary  string `json:"summary,omitempty"`
 	Question string `json:"question,omitempty"`
 	Message  string `json:"message,omitempty"`
 }
 
-// unslash takes away the slash that told a line from a command.
+// unslash removes the first of two slashes, which marks a line that is no command.
 func unslash(text string) string {
 	if strings.HasPrefix(text, "//") {
 		return text[1:]
@@ -60,8 +60,7 @@ func unslash(text string) string {
 	return text
 }
 
-// payloadText is what to show of a payload. A kind that it has no words for, it
-// shows as it is.
+// payloadText is the text to show for a payload: JSON if its kind is not known here.
 func payloadText(p skaldclient.Payload) string {
 	switch p.Kind {
 	case kindChat:

@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what has to happen. It only matters to
-// tests that fail.
+// patience is how long a test waits for an output. Only tests that fail wait so long.
 const patience = 30 * time.Second
 
 // testRelay starts a relay and returns it with the file of its certificate.
@@ -38,8 +37,7 @@ func testRelay(t *testing.T) (r *demoRelay, ca string) {
 	return r, ca
 }
 
-// process is a command that runs in this process, with its input and output at
-// the other end of pipes.
+// process is a command that runs in this process, with pipes as its input and output.
 type process struct {
 	t    *testing.T
 	name string
@@ -108,7 +106,7 @@ func (p *process) expect(text string) string {
 	}
 }
 
-// hasPrinted is expect for what may have been printed before.
+// hasPrinted is expect for a text that may have been printed before.
 func (p *process) hasPrinted(text string) {
 	p.t.Helper()
 	seen := p.out.rewind(0)

@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// screen is where a person reads. Answers and messages go to standard output,
+// screen writes what a person reads. Answers and messages go to standard output,
 // remarks of the program to standard error, so that a script can tell them
-// apart. On a terminal there is a prompt, which what comes in pushes down. Its
+// apart. On a terminal there is a prompt, and new lines are written above it. Its
 // methods may be called concurrently.
 type screen struct {
 	out, err io.Writer
@@ -39,8 +39,8 @@ const (
 	clearLine = "\r\x1b[K"
 )
 
-// newScreen looks at what is behind the streams. prompt is shown only where a
-// person types.
+// newScreen finds out whether the streams are terminals. The prompt is shown only if
+// both input and output are.
 func newScreen(e env, prompt string) *screen {
 	s := &screen{out: e.stdout, err: e.stderr, width: defaultWidth}
 	width, terminal := terminalWidth(e.stdout)
@@ -96,11 +96,11 @@ func (s *screen) write(w io.Writer, text string) {
 		text = clearLine + text
 		s.prompted = false
 	}
-	// Nobody is left to be told that the screen is gone.
+	// A failed write is ignored: there is no other place to report it.
 	_, _ = io.WriteString(w, text+"\n")
 }
 
-// styled puts a style around text where the screen has any.
+// styled puts a style around text if the screen has colours.
 func (s *screen) styled(style, text string) string {
 	if style == "" || !s.color {
 		return text

@@ -9,7 +9,7 @@ import (
 	skaldclient "blindpost/shared/client/skald"
 )
 
-// household is a relay, and where an agent and its clients keep their state.
+// household is a relay, and the folder for the state of an agent and its clients.
 type household struct {
 	t     *testing.T
 	relay *demoRelay
@@ -107,7 +107,7 @@ func TestChatInBothDirections(t *testing.T) {
 	phone.expect("The agent has taken back its permission")
 	phone.ends(1)
 	agent.enter("anybody?")
-	agent.expect("There is nobody to send this to.")
+	agent.expect("No client is paired, so this is not sent.")
 	agent.enter("/clients")
 	agent.expect("revoked")
 

@@ -10,9 +10,9 @@ import (
 // maxShown bounds what is shown of one message, in runes.
 const maxShown = 4000
 
-// foreign makes text of somebody else fit to print: what could move the cursor,
+// foreign makes text of a peer fit to print: what could move the cursor,
 // change colours or reorder the line is replaced, and lines after the first are
-// indented, so that no message can look like something that we say.
+// indented, so that no message can look like output of this program.
 func foreign(text string) string {
 	var b strings.Builder
 	shown := 0
@@ -35,7 +35,7 @@ func foreign(text string) string {
 	return b.String()
 }
 
-// foreignLine is foreign for what has to stay on one line.
+// foreignLine is foreign for text that has to stay on one line.
 func foreignLine(text string) string {
 	return strings.Join(strings.Fields(foreign(text)), " ")
 }
@@ -80,7 +80,7 @@ func wrap(text string, width int) []string {
 	return append(lines, current.String())
 }
 
-// capital begins a sentence.
+// capital makes the first letter a capital.
 func capital(s string) string {
 	r, size := utf8.DecodeRuneInString(s)
 	if size == 0 {
@@ -89,7 +89,7 @@ func capital(s string) string {
 	return string(unicode.ToUpper(r)) + s[size:]
 }
 
-// count says how many there are of something.
+// count is a number with its noun, such as "1 client" or "2 clients".
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -13,7 +13,7 @@ import (
 	"blindpost/shared/gateway"
 )
 
-// relayWords say what the codes of the relay mean for somebody who chats.
+// relayWords explain the error codes of the relay to a person who chats.
 var relayWords = map[string]string{
 	skaldclient.CodeChallengeTimeout: "the relay waited too long for our answer",
 	skaldclient.CodeInvalidSignature: "the relay does not accept our signature: the state file may be damaged",
@@ -50,8 +50,8 @@ var errorWords = []struct {
 	{syscall.EHOSTUNREACH, "the host cannot be reached"},
 }
 
-// explain says in plain words what an error means. What it has no words for, it
-// repeats, made fit to print.
+// explain says in plain words what an error means. An unknown error it repeats,
+// made fit to print.
 func explain(err error) string {
 	var relay *skaldclient.RelayError
 	if errors.As(err, &relay) {

@@ -13,8 +13,8 @@ import (
 const clientAbout = `Be a Skald client, as a phone is: pair with an agent by its pairing code, and chat
 with it. The relay carries the messages and cannot read them.`
 
-// A client that the agent has not let in yet asks again this often, for so long;
-// then as seldom as the library does by itself.
+// A client that waits for the agent's permission connects again every knockEvery for as
+// long as knockFor, and after that at the library's own intervals.
 const (
 	knockEvery = 3 * time.Second
 	knockFor   = 5 * time.Minute
@@ -27,19 +27,18 @@ type clientChat struct {
 	relay  string // "" for the one of the pairing code
 	name   string // of this device
 
-	// paired says that the agent has not heard from us since the pairing.
+	// paired says that this client has not introduced itself since it paired.
 	paired bool
-	// knocking says that the person knows that the agent has to let us in; it
-	// began at knockingSince.
+	// knocking says that the agent has yet to allow this client, and that the person was
+	// told so at knockingSince.
 	knocking      bool
 	knockingSince time.Time
-	// knock is when to ask again; nil if it is up to the library.
+	// knock fires when to connect again; nil if the library decides.
 	knock *time.Timer
 }
 
 var _ party = (*clientChat)(nil)
 
-// runClient is the command.
 func runClient(ctx context.Context, e env, args []string) int {
 	f := newChatFlags(e, "client", clientAbout, "", "`url` of the relay, if it is another than the pairing code says")
 	c := &clientChat{}
@@ -88,8 +87,8 @@ func (c *clientChat) presence(ctx context.Context) ([]skaldclient.PublicKey, err
 	return c.client.Presence(ctx)
 }
 
-// refused handles the agent's not having let us in yet: no failure, but a wait
-// for a person.
+// refused handles the refusal of a client that the agent has not allowed yet. That is
+// no failure: the client waits for a person.
 func (c *clientChat) refused(err error) bool {
 	if !skaldclient.IsCode(err, skaldclient.CodeUnauthorized) {
 		return false
@@ -134,11 +133,11 @@ func (c *clientChat) connected(ctx context.Context) {
 	}
 }
 
-// introduce tells the agent what this client is called. An agent has to be told
-// after each start.
+// introduce tells the agent the name of this client. An agent does not keep names over
+// a restart.
 func (c *clientChat) introduce(ctx context.Context) {
 	p, err := c.client.NewPayload(skaldclient.KindHello, hello{deviceInfo{
-		Platform: "android", // there is no word for what we are
+		Platform: "android", // Skald has no name for a terminal
 		Model:    "blindpost client",
 		Version:  buildInfo().Version,
 		Name:     c.name,
@@ -149,7 +148,7 @@ func (c *clientChat) introduce(ctx context.Context) {
 	if err == nil {
 		c.paired, c.sent = false, true
 	} else if !errors.Is(err, skaldclient.ErrNotConnected) {
-		c.screen.warn("The agent does not learn our name: %s.", explain(err))
+		c.screen.warn("The agent was not told the name of this client: %s.", explain(err))
 	}
 }
 
@@ -170,7 +169,7 @@ func (c *clientChat) event(ctx context.Context, e skaldclient.Event) {
 // say sends a line to the agent.
 func (c *clientChat) say(ctx context.Context, text string, live bool) (later []string) {
 	if _, err := skaldclient.ParsePairingQR([]byte(text)); err == nil {
-		c.screen.warn("That is a pairing code, and this client is paired already. To pair anew: blindpost client --pair CODE")
+		c.screen.warn("That is a pairing code, and this client is paired already. To pair again: blindpost client --pair CODE")
 		return nil
 	}
 	p, err := c.client.NewPayload(kindChat, chatText{Text: unslash(text)})
@@ -204,10 +203,9 @@ func (c *clientChat) who(key skaldclient.PublicKey) string {
 }
 
 func (c *clientChat) ended(err error) {
-	switch {
-	case errors.Is(err, skaldclient.ErrRevoked):
+	if errors.Is(err, skaldclient.ErrRevoked) {
 		c.screen.warn("The agent has taken back its permission, or the relay has forgotten this client after a week without a connection. To pair again: blindpost client --pair CODE")
-	default:
-		c.screen.warn("The end: %s.", explain(err))
+	} else {
+		c.screen.warn("Stopped: %s.", explain(err))
 	}
 }

@@ -61,7 +61,7 @@ func readCode(given string) (skaldclient.PairingQR, error) {
 	return skaldclient.ParsePairingQR([]byte(strings.TrimSpace(string(doc))))
 }
 
-// errNoCode says that the person does not want to pair any more.
+// errNoCode says that the person has given up pairing.
 var errNoCode = errors.New("no pairing code was entered")
 
 // enteredCode waits for a pairing code to be entered. It may come in several
@@ -98,7 +98,7 @@ func (c *clientChat) enteredCode(ctx context.Context) (skaldclient.PairingQR, er
 	}
 }
 
-// pairWith shows a pairing code to the relay.
+// pairWith pairs by a code, which the relay accepts once.
 func (c *clientChat) pairWith(ctx context.Context, qr skaldclient.PairingQR) error {
 	if err := c.client.Pair(ctx, qr); err != nil {
 		return err

@@ -15,14 +15,14 @@ import (
 // costSettings are the flags of `blindpost cost`.
 type costSettings struct {
 	json       bool
-	counts     string // file, "" for the counts that were kept last
+	counts     string // file, "" for the counts in this binary
 	households []int
 }
 
 const costAbout = `Prints what the relay costs a month on AWS, from what a run has counted and the
-price list. It asks nobody: neither AWS nor an account.`
+price list. It needs neither a network nor an AWS account.`
 
-// maxHouseholds keeps numbers within what the bill is good for.
+// maxHouseholds bounds the numbers for which a bill is computed.
 const maxHouseholds = 1_000_000_000
 
 // parseCost reads the flags. For --help it prints them to out and returns
@@ -43,7 +43,7 @@ func parseCost(args []string, out io.Writer) (costSettings, error) {
 	for _, text := range list {
 		n, err := strconv.Atoi(strings.TrimSpace(text))
 		if err != nil || n < 1 || n > maxHouseholds {
-			return s, fmt.Errorf("--households: %q is no number from 1 to %d", text, maxHouseholds)
+			return s, fmt.Errorf("--households: %q must be a number from 1 to %d", text, maxHouseholds)
 		}
 		s.households = append(s.households, n)
 	}
@@ -96,7 +96,7 @@ func printCost(w io.Writer, s costSettings) error {
 type costObject struct {
 	// Monthly are the totals by number of households, without Watching.
 	Monthly map[string]float64 `json:"monthly_usd"`
-	// Watching is what alarms and dashboard cost, with any number.
+	// Watching is what alarms and dashboard cost, for any number of households.
 	Watching float64     `json:"alarms_and_dashboard_usd"`
 	Counted  string      `json:"counts_date"`
 	Prices   string      `json:"prices_date"`

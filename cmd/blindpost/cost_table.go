@@ -17,7 +17,7 @@ func printCostTable(w io.Writer, c cost.Counts, p cost.Prices, bills []cost.Bill
 	for _, line := range c.Day {
 		fmt.Fprintf(&b, "  - %s\n", line)
 	}
-	fmt.Fprint(&b, "and it is taken for granted that\n")
+	fmt.Fprint(&b, "and assuming that\n")
 	for _, line := range c.Assumed {
 		fmt.Fprintf(&b, "  - %s\n", line)
 	}
@@ -40,7 +40,7 @@ func printCostTable(w io.Writer, c cost.Counts, p cost.Prices, bills []cost.Bill
 	row("in all", func(bill cost.Bill) string { return dollars(bill.Total) })
 	row("each", func(bill cost.Bill) string { return dollars(bill.Each()) })
 	row("", func(cost.Bill) string { return "" })
-	row("and, if they are wanted:", func(cost.Bill) string { return "" })
+	row("optional:", func(cost.Bill) string { return "" })
 	lines(func(bill cost.Bill) []cost.Line { return bill.Watching })
 	row("CloudFront in front (edge)", func(bill cost.Bill) string { return dollars(cost.Sum(bill.Edge)) })
 	if err := t.Flush(); err != nil {
@@ -61,7 +61,7 @@ func trimRight(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// dollars has as many digits as say something.
+// dollars prints an amount with as many digits as are useful.
 func dollars(v float64) string {
 	switch {
 	case v >= 100:

@@ -88,9 +88,9 @@ func TestCostUsedWrongly(t *testing.T) {
 		want   string
 	}{
 		{"--help", 0, ""},
-		{"--households 0", 2, "is no number from 1"},
-		{"--households 1,many", 2, `"many" is no number`},
-		{"--households 99999999999", 2, "is no number from 1"},
+		{"--households 0", 2, "must be a number from 1"},
+		{"--households 1,many", 2, `"many" must be a number`},
+		{"--households 99999999999", 2, "must be a number from 1"},
 		{"--other", 2, "other"},
 		{"extra", 2, "unexpected argument"},
 		{"--counts " + none, 1, "none.json"},

@@ -28,7 +28,7 @@ var demoStories = map[string]func(context.Context, *demoStory){
 
 func demoDialects() string { return strings.Join(slices.Sorted(maps.Keys(demoStories)), ", ") }
 
-// demoSettings are what a demo can be told. The last three are not flags: tests
+// demoSettings are the settings of a demo. The last three are not flags: tests
 // set them, to shorten waits and to break the relay.
 type demoSettings struct {
 	dialect string
@@ -45,7 +45,6 @@ func defaultDemo() demoSettings {
 	return demoSettings{dialect: "skald", patience: 10 * time.Second, limits: standalone.DefaultLimits()}
 }
 
-// runDemo is the command.
 func runDemo(ctx context.Context, e env, args []string) int {
 	settings := defaultDemo()
 	f := newFlags("demo")

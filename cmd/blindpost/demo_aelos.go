@@ -31,7 +31,6 @@ const (
 	aelosBoat1 = "bianca"
 )
 
-// play tells the story.
 func (d *aelosDemo) play(ctx context.Context) {
 	defer d.close(ctx)
 	d.tellChapters(ctx,
@@ -42,12 +41,12 @@ func (d *aelosDemo) play(ctx context.Context) {
 		d.guest,
 		d.tunnel,
 		d.away,
-		d.nobody,
+		d.viewersLeave,
 		d.search,
 	)
 }
 
-// openRelay starts the relay and draws what pairing would have: keys, and the
+// openRelay starts the relay and makes what pairing would have made: the keys, and the
 // secret that the minter of tokens shares with the relay.
 func (d *aelosDemo) openRelay(ctx context.Context) error {
 	d.chapter("A relay",
@@ -76,12 +75,12 @@ func (d *aelosDemo) openRelay(ctx context.Context) error {
 	return nil
 }
 
-// token mints one.
+// token signs a token as the backend would.
 func (d *aelosDemo) token(c peer.Claims) (string, error) {
 	return peer.Mint([]byte(d.relay.minter), c)
 }
 
-// refused says hello with a token that must not be good.
+// refused says hello with a token that the relay must refuse.
 func (d *aelosDemo) refused(ctx context.Context, what, token string) error {
 	return d.within(ctx, func(ctx context.Context) error {
 		p := &aelosEnd{wire: d.wire, events: newAelosEvents()}
@@ -99,7 +98,7 @@ func (d *aelosDemo) refused(ctx context.Context, what, token string) error {
 	})
 }
 
-// client makes the requests that open connections, through a network of one's own.
+// client is the HTTP client that opens connections, through n if it is set.
 func (d *aelosDemo) client(n *network) *http.Client {
 	t := &http.Transport{TLSClientConfig: d.relay.trusted()}
 	if n != nil {
@@ -108,7 +107,7 @@ func (d *aelosDemo) client(n *network) *http.Client {
 	return &http.Client{Transport: t}
 }
 
-// close ends whatever still runs.
+// close ends what still runs.
 func (d *aelosDemo) close(ctx context.Context) {
 	if err := errors.Join(d.boat.close(), d.ana.close(), d.ben.close()); err != nil {
 		d.screen.warn("demo: %v", err)

@@ -8,7 +8,7 @@ import (
 	peer "blindpost/shared/client/aelos"
 )
 
-// tunnel lets the boat lose its network without anybody being told.
+// tunnel lets the boat lose its network, of which neither end is told.
 func (d *aelosDemo) tunnel(ctx context.Context) error {
 	d.chapter("A boat that reconnects", "The boat's network vanishes: no goodbye, the connection just stops carrying anything. The boat notices first, and dials again.")
 	d.ana.events.forget()
@@ -22,7 +22,7 @@ func (d *aelosDemo) tunnel(ctx context.Context) error {
 		}
 		return d.boat.watched(ctx, 2)
 	})
-	if d.check(err, "the relay takes the new connection in place of the old one, and says again who watches") != nil {
+	if d.check(err, "the relay takes the new connection in place of the old one, and says again how many watch") != nil {
 		return err
 	}
 	err = d.within(ctx, func(ctx context.Context) error {
@@ -35,7 +35,7 @@ func (d *aelosDemo) tunnel(ctx context.Context) error {
 				return fmt.Errorf("%s: %w", v.name, err)
 			}
 			if is, told, _ := takeAelos[peer.BoatIs](v.events, nil); told {
-				return fmt.Errorf("%s was told that the boat's being there is %v", v.name, is.Online)
+				return fmt.Errorf("%s was told that the boat's presence is %v", v.name, is.Online)
 			}
 		}
 		return nil
@@ -78,21 +78,21 @@ func (d *aelosDemo) away(ctx context.Context) error {
 			}
 		}
 		if d.boat.times("anchor/silence") > 0 {
-			return errors.New("the command was kept for it")
+			return errors.New("the relay kept the command for the boat")
 		}
 		return nil
 	})
 	return d.check(err, "the boat is back, and both see the instruments; the command was not kept")
 }
 
-// nobody lets the viewers leave.
-func (d *aelosDemo) nobody(ctx context.Context) error {
-	d.chapter("Nobody watches any more", "Ben closes the app, and Ana's phone goes out without a goodbye.")
+// viewersLeave ends the connections of all viewers.
+func (d *aelosDemo) viewersLeave(ctx context.Context) error {
+	d.chapter("The last viewer leaves", "Ben closes the app, and Ana's phone goes out without a goodbye.")
 	d.boat.events.forget()
 	d.ben.leave()
 	d.ana.hangUp()
 	err := d.within(ctx, func(ctx context.Context) error { return d.boat.watched(ctx, 0) })
-	_ = d.check(err, "the boat is told that nobody watches")
+	_ = d.check(err, "the boat is told that it has no viewers")
 	_ = d.check(d.within(ctx, d.boat.quiet), "it sends nothing any more")
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 	peer "blindpost/shared/client/aelos"
 )
 
-// aelosTick is how often the boat reads its instruments. A real one does once a
-// second; here nobody shall wait.
+// aelosTick is how often the boat reads its instruments. A real boat does so once a
+// second, which is too slow for a demo.
 const aelosTick = 50 * time.Millisecond
 
 // aelosBoat is a boat with its instruments and its anchor watch.
@@ -30,7 +30,7 @@ type aelosBoat struct {
 
 	sayMu sync.Mutex
 	said  []string       // all that it has said
-	ran   map[string]int // how often it was asked, by what for
+	ran   map[string]int // how often each command was received
 }
 
 func newAelosBoat(d *aelosDemo) (*aelosBoat, error) {
@@ -68,7 +68,7 @@ const (
 	aelosPosition = "navigation.position"
 )
 
-// readInstruments looks at them.
+// readInstruments makes a snapshot.
 func (b *aelosBoat) readInstruments(tick int64) ([]byte, error) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	return json.Marshal(aelosSnapshot{
@@ -80,8 +80,7 @@ func (b *aelosBoat) readInstruments(tick int64) ([]byte, error) {
 	})
 }
 
-// sail reads and publishes until stop. The count of viewers is all that makes it
-// publish.
+// sail reads the instruments until stop, and publishes them while there are viewers.
 func (b *aelosBoat) sail() {
 	b.sailing.Go(func() {
 		ticker := time.NewTicker(aelosTick)
@@ -137,8 +136,7 @@ func (b *aelosBoat) say(text string) {
 	b.said = append(b.said, text)
 }
 
-// aelosCommand and aelosOutcome are what app and boat say to each other about the
-// anchor watch.
+// aelosCommand and aelosOutcome are a command about the anchor watch and its answer.
 type aelosCommand struct {
 	ID     int    `json:"id"`
 	Op     string `json:"op"`
@@ -151,8 +149,8 @@ type aelosOutcome struct {
 	Message string `json:"message"`
 }
 
-// command does what a viewer asks for. It is one switch, whose default refuses:
-// there is nothing else that can be asked for.
+// command does what a viewer asks for. It is one switch, and its default refuses every
+// other command.
 func (b *aelosBoat) command(e peer.Event) ([]peer.Message, error) {
 	r, ok := e.(peer.Received)
 	if !ok || r.Type != peer.Command {
@@ -173,7 +171,7 @@ func (b *aelosBoat) command(e peer.Event) ([]peer.Message, error) {
 	case "anchor/silence":
 		out.Message = "the alarm is silent"
 	default:
-		out.OK, out.Message = false, "there is no such thing to ask for"
+		out.OK, out.Message = false, "there is no such command"
 	}
 	b.said = append(b.said, out.Message)
 	b.sayMu.Unlock()
@@ -185,7 +183,7 @@ func (b *aelosBoat) command(e peer.Event) ([]peer.Message, error) {
 	return []peer.Message{m}, err
 }
 
-// times is how often it was asked for something.
+// times is how often the boat received a command.
 func (b *aelosBoat) times(op string) int {
 	b.sayMu.Lock()
 	defer b.sayMu.Unlock()

@@ -32,8 +32,8 @@ func (w *aelosWire) all() [][]byte {
 	return slices.Clone(w.seen)
 }
 
-// aelosEvents are what has happened to a peer and was not looked at yet, in order.
-// They are those of package peer, and hungUp.
+// aelosEvents are the events of a peer that were not looked at yet, in order: those of
+// package peer, and hungUp.
 type aelosEvents struct {
 	mu      sync.Mutex
 	waiting []any
@@ -81,7 +81,7 @@ func awaitAelos[E any](ctx context.Context, q *aelosEvents, what string, fits fu
 	}
 }
 
-// forget drops what was not looked at.
+// forget drops the events that were not looked at.
 func (q *aelosEvents) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -92,8 +92,8 @@ func (q *aelosEvents) forget() {
 type aelosEnd struct {
 	wire   *aelosWire
 	events *aelosEvents
-	// receive is the peer's own, see package peer. Guarded by mu, as is all that
-	// the peer does: what it says must be sent in the order in which it was said.
+	// receive is the peer's method, see package peer. It is guarded by mu, as is all that
+	// the peer does: its messages must be sent in the order in which it made them.
 	receive func(peer.Message) ([]peer.Message, peer.Event, error)
 	// react, if set, answers an event, with mu held.
 	react func(peer.Event) ([]peer.Message, error)
@@ -118,7 +118,7 @@ func (e *aelosEnd) dial(ctx context.Context, client *http.Client, hello func() p
 	return e.do(func() ([]peer.Message, error) { return []peer.Message{hello()}, nil })
 }
 
-// do lets the peer say something, and sends it.
+// do sends the messages that the peer makes.
 func (e *aelosEnd) do(say func() ([]peer.Message, error)) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -151,7 +151,7 @@ func (e *aelosEnd) read(line *peer.Line, done chan struct{}) {
 	}
 }
 
-// take handles a message. What a relay may not say ends the connection, and is an
+// take handles a message. One that a relay may not send ends the connection, and is an
 // event.
 func (e *aelosEnd) take(line *peer.Line, m peer.Message) error {
 	e.mu.Lock()

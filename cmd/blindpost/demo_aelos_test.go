@@ -10,7 +10,7 @@ import (
 )
 
 func TestAelosDemo(t *testing.T) {
-	demoPasses(t, "aelos", "A boat that nobody watches", "Somebody watches", "The anchor watch", "A guest", "A boat that reconnects", "A boat that leaves", "Nobody watches any more", "What the relay knows")
+	demoPasses(t, "aelos", "A boat without viewers", "A viewer", "The anchor watch", "A guest", "A boat that reconnects", "A boat that leaves", "The last viewer leaves", "What the relay knows")
 }
 
 func TestAelosDemoFindsFaults(t *testing.T) {

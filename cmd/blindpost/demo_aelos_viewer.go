@@ -34,7 +34,7 @@ func (v *aelosViewer) instruments(ctx context.Context) (aelosSnapshot, error) {
 		return s, err
 	}
 	if err := json.Unmarshal(r.Plaintext, &s); err != nil {
-		return s, errors.New("what came is no snapshot")
+		return s, errors.New("the message is no snapshot")
 	}
 	return s, nil
 }
@@ -48,7 +48,7 @@ func (v *aelosViewer) overlook() {
 	}
 }
 
-// depth is what stands in a snapshot about it.
+// depth is the depth in a snapshot.
 func (s aelosSnapshot) depth() (float64, error) {
 	for _, u := range s.Updates {
 		for _, v := range u.Values {
@@ -57,7 +57,7 @@ func (s aelosSnapshot) depth() (float64, error) {
 			}
 		}
 	}
-	return 0, errors.New("there is no depth in it")
+	return 0, errors.New("the snapshot has no depth")
 }
 
 // order sends a command.

@@ -9,9 +9,9 @@ import (
 	peer "blindpost/shared/client/aelos"
 )
 
-// castOff connects the boat, which nobody watches yet.
+// castOff connects the boat, which has no viewers yet.
 func (d *aelosDemo) castOff(ctx context.Context) error {
-	d.chapter("A boat that nobody watches", "The boat dials out to the relay and stays connected. It publishes only while somebody watches, and so far nobody does.")
+	d.chapter("A boat without viewers", "The boat dials out to the relay and stays connected. It publishes only while it has viewers, and it has none yet.")
 	boat, err := newAelosBoat(d)
 	if err == nil {
 		d.boat = boat
@@ -55,7 +55,7 @@ func (d *aelosDemo) viewerConnects(ctx context.Context, v *aelosViewer, c peer.C
 	return is.Online, err
 }
 
-// watched waits until the boat is told of so many viewers.
+// watched waits until the boat is told that it has n viewers.
 func (b *aelosBoat) watched(ctx context.Context, n int) error {
 	_, err := awaitAelos(ctx, b.events, fmt.Sprintf("news of %s", count(n, "viewer")), func(w peer.Watched) bool { return w.Count == n })
 	return err
@@ -63,23 +63,23 @@ func (b *aelosBoat) watched(ctx context.Context, n int) error {
 
 // watch lets Ana look at the instruments.
 func (d *aelosDemo) watch(ctx context.Context) error {
-	d.chapter("Somebody watches", "Ana, the owner, opens the app ashore. The relay tells her that the boat is there, and tells the boat that somebody watches. App and boat shake hands past the relay: each proves that it has the key that the backend knows of, and they agree on keys for this session.")
+	d.chapter("A viewer", "Ana, the owner, opens the app ashore. The relay tells her that the boat is there, and tells the boat that it has a viewer. App and boat shake hands through the relay: each proves that it has the key that the backend knows of, and they agree on keys for this session.")
 	d.ana = newAelosViewer(d, "Ana", d.keys[1])
 	err := d.within(ctx, func(ctx context.Context) error {
 		online, err := d.viewerConnects(ctx, d.ana, peer.ControllerClaims(aelosOrg, "ana", aelosBoat1, time.Now().Add(time.Hour)))
 		if err == nil && !online {
-			err = errors.New("she is told that it is not")
+			err = errors.New("she is told that it is away")
 		}
 		return err
 	})
 	if d.check(err, "Ana is let in and told that the boat is there") != nil {
 		return err
 	}
-	_ = d.check(d.within(ctx, func(ctx context.Context) error { return d.boat.watched(ctx, 1) }), "the boat is told that one watches")
+	_ = d.check(d.within(ctx, func(ctx context.Context) error { return d.boat.watched(ctx, 1) }), "the boat is told that it has one viewer")
 	err = d.within(ctx, func(ctx context.Context) error {
 		s, err := awaitAelos[peer.Secured](ctx, d.boat.events, "a handshake", nil)
 		if err == nil && s.App != d.keys[1].Public {
-			err = errors.New("it is somebody else")
+			err = errors.New("the handshake is that of another app")
 		}
 		if err == nil {
 			_, err = awaitAelos[peer.Secured](ctx, d.ana.events, "the boat's answer", nil)
@@ -121,9 +121,9 @@ func (d *aelosDemo) anchor(ctx context.Context) error {
 	return nil
 }
 
-// guest lets Ben watch, who may not give commands.
+// guest lets Ben watch. He may not give commands.
 func (d *aelosDemo) guest(ctx context.Context) error {
-	d.chapter("A guest", "Ben may look, and that is what his token says.")
+	d.chapter("A guest", "Ben may look but give no commands: his token says so.")
 	d.ben = newAelosViewer(d, "Ben", d.keys[2])
 	err := d.within(ctx, func(ctx context.Context) error {
 		if _, err := d.viewerConnects(ctx, d.ben, peer.ViewerClaims(aelosOrg, "ben", aelosBoat1, time.Now().Add(time.Hour))); err != nil {
@@ -135,7 +135,7 @@ func (d *aelosDemo) guest(ctx context.Context) error {
 		_, err := d.ben.instruments(ctx)
 		return err
 	})
-	if d.check(err, "Ben sees the instruments too; the boat is told that two watch") != nil {
+	if d.check(err, "Ben sees the instruments too; the boat is told that it has two viewers") != nil {
 		return err
 	}
 	_ = d.check(d.notForBen(), "what was sealed for Ana does not open with Ben's keys, should the relay mix them up")
@@ -158,7 +158,7 @@ func (d *aelosDemo) guest(ctx context.Context) error {
 	return nil
 }
 
-// notForBen gives Ben what the relay carried for Ana.
+// notForBen gives Ben a message that the relay carried for Ana.
 func (d *aelosDemo) notForBen() error {
 	d.ana.mu.Lock()
 	hers := d.ana.last

@@ -25,8 +25,8 @@ type agentknockDemo struct {
 	desk    *peer.Desk    // of the phone
 	inbox   *knocks       // of the phone
 
-	// texts are all that was said, tokens all that open a door: what the relay must not
-	// know, or not keep.
+	// texts and tokens are what the relay must not keep: all that was said, and all that
+	// admits a peer.
 	texts  []string
 	tokens []string
 }
@@ -34,7 +34,6 @@ type agentknockDemo struct {
 // pairingWords are how a person tells the agent which phone to ask.
 var pairingWords = []string{"amber", "harbor", "violin", "meadow"}
 
-// play tells the story.
 func (d *agentknockDemo) play(ctx context.Context) {
 	defer d.close(ctx)
 	d.tellChapters(ctx,
@@ -57,7 +56,7 @@ func (d *agentknockDemo) openRelay(ctx context.Context) error {
 	return d.startRelay(ctx, "")
 }
 
-// way is how a peer gets to the relay.
+// way is the relay as a peer reaches it, through n if it is set.
 func (d *agentknockDemo) way(n *network) *peer.Relay {
 	at := &peer.Relay{URL: d.relay.url(""), TLS: d.relay.trusted()}
 	if n != nil {
@@ -66,7 +65,7 @@ func (d *agentknockDemo) way(n *network) *peer.Relay {
 	return at
 }
 
-// introducePhone makes the relay know the phone.
+// introducePhone registers the phone with the relay.
 func (d *agentknockDemo) introducePhone(ctx context.Context) error {
 	d.chapter("A phone",
 		"Mia's phone gives itself an id and a secret token, and tells the relay both. The relay keeps only a hash of the token. Then the phone says where it can be found for pairing: an address made from four words.")
@@ -84,7 +83,7 @@ func (d *agentknockDemo) introducePhone(ctx context.Context) error {
 		thief := *d.device
 		thief.Token = peer.NewToken()
 		return refusedWithStatus(thief.Claim(ctx), 409)
-	}), "nobody else can claim it afterwards")
+	}), "no other phone can claim it afterwards")
 	err = d.within(ctx, func(ctx context.Context) error {
 		return errors.Join(d.device.SetAddress(ctx, d.address), d.device.SetPush(ctx, d.fid), d.device.SetPairing(ctx, true))
 	})
@@ -126,7 +125,7 @@ func refusedWithStatus(err error, statuses ...int) error {
 	return fmt.Errorf("it was refused otherwise: %w", err)
 }
 
-// close ends whatever still runs.
+// close ends what still runs.
 func (d *agentknockDemo) close(ctx context.Context) {
 	d.agentOff()
 	d.phoneOff()

@@ -38,7 +38,7 @@ func (d *agentknockDemo) wake(ctx context.Context) error {
 	}
 	wake := d.relay.pushes.last(d.fid)
 	d.tell("This is all that Google gets to see: %s", wake)
-	_ = d.check(d.isBareWake(wake), "no text, no name, no id of anybody")
+	_ = d.check(d.isBareWake(wake), "no text, no name, no id")
 	d.tell("The phone wakes up.")
 	if err := d.check(d.within(ctx, d.phoneOn), "it connects, and has been sent what waited for it"); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (d *agentknockDemo) wake(ctx context.Context) error {
 	return d.complete(ctx, request, "deployed")
 }
 
-// isBareWake looks at a push.
+// isBareWake checks that a push holds nothing but the wake.
 func (d *agentknockDemo) isBareWake(payload []byte) error {
 	for _, what := range append([]string{d.device.ID, d.agent.ID, d.address}, d.texts...) {
 		if foundIn([][]byte{payload}, []byte(what)) == nil {
@@ -103,7 +103,7 @@ func (d *agentknockDemo) complete(ctx context.Context, request *peer.Exchange, t
 // interrupt breaks connections in the middle of an exchange.
 func (d *agentknockDemo) interrupt(ctx context.Context) error {
 	d.chapter("A bad network",
-		"The agent asks again, and this time everything breaks: its own connection right after it has asked, and the phone's without anybody being told, as if Mia had stepped into a lift.")
+		"The agent asks again, and this time everything breaks: its own connection right after it has asked, and the phone's without any notice, as if Mia had stepped into a lift.")
 	request := d.session.Begin(peer.NewID(time.Now()), d.say(askDelete))
 	d.session.Drop()
 	d.network.vanish()
@@ -118,13 +118,13 @@ func (d *agentknockDemo) interrupt(ctx context.Context) error {
 	if err := d.complete(ctx, request, "kept"); err != nil {
 		return err
 	}
-	return d.check(d.nothingTwice(), "nothing has come to Mia's eyes twice")
+	return d.check(d.nothingTwice(), "no message came to Mia twice")
 }
 
 // nothingTwice looks for messages that came and were not expected.
 func (d *agentknockDemo) nothingTwice() error {
 	if n := d.inbox.left(); n > 0 {
-		return fmt.Errorf("there are %d messages that nobody expects", n)
+		return fmt.Errorf("there are %d unexpected messages", n)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (d *agentknockDemo) nothingTwice() error {
 // restart stops the relay between a question and its answer.
 func (d *agentknockDemo) restart(ctx context.Context) error {
 	d.chapter("A relay that is restarted", "The agent asks, and before Mia has answered, the relay is stopped and started again.")
-	d.network.bury() // nobody waits for what was lost in the lift any more
+	d.network.bury() // the connection that was lost in the lift is of no more use
 	request := d.session.Begin(peer.NewID(time.Now()), d.say(askMerge))
 	if err := d.check(d.within(ctx, request.Delivered), "the phone has the question"); err != nil {
 		return err

@@ -9,9 +9,9 @@ import (
 	peer "blindpost/shared/client/agentknock"
 )
 
-// revoke shuts the agent out.
+// revoke suspends the agent, lets it in again, and revokes it.
 func (d *agentknockDemo) revoke(ctx context.Context) error {
-	d.chapter("An agent that is let go", "Somebody has got at the machine on which the agent runs. Mia suspends it, looks into it, and then revokes it.")
+	d.chapter("An agent that is revoked", "A stranger may have got at the machine on which the agent runs. Mia suspends it, looks into it, and then revokes it.")
 	if err := d.check(d.within(ctx, func(ctx context.Context) error { return d.desk.SetClientState(ctx, d.agent.ID, "suspended") }),
 		"Mia suspends the agent"); err != nil {
 		return err
@@ -44,11 +44,11 @@ func (d *agentknockDemo) revoke(ctx context.Context) error {
 	return d.check(d.within(ctx, func(ctx context.Context) error {
 		_, err := d.agent.Dial(ctx, peer.Options{})
 		return refusedWithStatus(err, 401, 403, 404)
-	}), "its token opens nothing any more")
+	}), "its token is of no more use")
 }
 
-// ended waits until the agent has given up, for this reason. What the relay says
-// first may be that its connection is over, or that it is not let in again.
+// ended waits until the agent has given up because of code. The code may come with the
+// close of its connection, or with the refusal of the next one.
 func (d *agentknockDemo) ended(ctx context.Context, code int) error {
 	select {
 	case <-d.session.Done():
@@ -67,7 +67,7 @@ func (d *agentknockDemo) search(ctx context.Context) error {
 		"The relay stops. Now all that it has written is searched for what was said: its database, its log, and what it gave to the push provider; as text, in hex and in base64.")
 	d.agentOff()
 	d.phoneOff()
-	_ = d.check(d.nothingTwice(), "no message has come twice, or for somebody else")
+	_ = d.check(d.nothingTwice(), "no message has come twice, or for another peer")
 	everything, howMuch, err := d.written(ctx)
 	if err != nil {
 		return err

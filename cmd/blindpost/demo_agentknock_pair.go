@@ -23,7 +23,7 @@ func (d *agentknockDemo) pair(ctx context.Context) error {
 		lost := peer.NewClient(d.way(nil), peer.AddressID("other", "words"), time.Now())
 		_, err := lost.DialPairing(ctx, peer.Options{})
 		return refusedWithStatus(err, 404)
-	}), "with other words it would find nobody")
+	}), "with other words it would find no phone")
 	const hello, welcome, done = "let me in: I am Mia's agent on build-7", "welcome, build-7", "thank you"
 	knocking := d.agent.Start(ctx, peer.SessionOptions{Pairing: true})
 	defer knocking.Stop()
@@ -76,5 +76,5 @@ func (d *agentknockDemo) pair(ctx context.Context) error {
 		}
 		_, err := peer.NewClient(d.way(nil), d.address, time.Now()).DialPairing(ctx, peer.Options{})
 		return refusedWithStatus(err, 403)
-	}), "pairing is off again: whoever else knows the words is turned away")
+	}), "pairing is off again: another agent that knows the words is turned away")
 }

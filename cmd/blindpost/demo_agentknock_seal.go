@@ -14,8 +14,8 @@ import (
 	peer "blindpost/shared/client/agentknock"
 )
 
-// sealer stands in for the cryptography between agent and phone, which is no
-// business of the relay's: the demo only needs payloads that nobody else can read.
+// sealer stands in for the cryptography between agent and phone, which the
+// relay has no part in: the demo needs payloads that only these two can read.
 type sealer struct{ aead cipher.AEAD }
 
 type sealed struct {
@@ -66,7 +66,7 @@ func (s sealer) read(payload json.RawMessage, want string) error {
 	return err
 }
 
-// knocks are what has come to the phone and was not looked at yet.
+// knocks are the messages to the phone that were not looked at yet.
 type knocks struct {
 	mu      sync.Mutex
 	waiting []peer.Incoming
@@ -105,7 +105,7 @@ func (k *knocks) next(ctx context.Context, requestID, kind string) (peer.Incomin
 	}
 }
 
-// left is how many messages nobody has asked for.
+// left is how many messages were not looked at.
 func (k *knocks) left() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()

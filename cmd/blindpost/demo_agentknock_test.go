@@ -10,7 +10,7 @@ import (
 )
 
 func TestDemoAgentknock(t *testing.T) {
-	out := demoPasses(t, "agentknock", "A relay", "A phone", "Pairing", "A sleeping phone", "A bad network", "A relay that is restarted", "An agent that is let go", "What the relay knows")
+	out := demoPasses(t, "agentknock", "A relay", "A phone", "Pairing", "A sleeping phone", "A bad network", "A relay that is restarted", "An agent that is revoked", "What the relay knows")
 	if !strings.Contains(out, `"type":"wake"`) {
 		t.Error("the wake is not shown")
 	}
@@ -26,7 +26,7 @@ func TestDemoAgentknockFindsFaults(t *testing.T) {
 		{
 			"a relay that takes one connection",
 			func(s *demoSettings) { s.limits.Relay.ConnectionsPerIP = 1 },
-			[]string{"nobody else can claim it"},
+			[]string{"no other phone can claim it"},
 		},
 		{
 			"a relay that takes one exchange a minute",

@@ -8,10 +8,9 @@ import (
 	"sync"
 )
 
-// network is the stretch of network between a phone and the relay. It can
-// vanish, which neither end is told: nothing arrives any more and nothing is
-// closed, as if the phone had gone into a lift. A connection that is dialled
-// afterwards takes another way, and works.
+// network is the network between a phone and the relay. It can vanish without a word
+// to either end: nothing arrives any more and nothing is closed, as if the phone had
+// gone into a lift. A connection that is dialled afterwards works.
 type network struct {
 	target   string
 	listener net.Listener
@@ -84,7 +83,7 @@ func (n *network) carry(r *route, to, from net.Conn) {
 		size, err := from.Read(buf)
 		select {
 		case <-r.gone:
-			return // and tell nobody
+			return // and close nothing
 		default:
 		}
 		if _, errWrite := to.Write(buf[:size]); err != nil || errWrite != nil {
@@ -99,7 +98,7 @@ func (r *route) close() {
 	_ = r.far.Close()
 }
 
-// vanish takes the connections away that there are now.
+// vanish makes the present connections vanish.
 func (n *network) vanish() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

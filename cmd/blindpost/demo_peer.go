@@ -12,8 +12,7 @@ import (
 	skaldclient "blindpost/shared/client/skald"
 )
 
-// demoEvents are what has happened to an agent or phone and was not looked at
-// yet, in order.
+// demoEvents are the events of an agent or phone that were not looked at yet, in order.
 type demoEvents struct {
 	mu      sync.Mutex
 	waiting []skaldclient.Event
@@ -64,7 +63,7 @@ func awaitEvent[E skaldclient.Event](ctx context.Context, d *demoEvents, what st
 }
 
 // complaints returns what should not have happened: messages that were refused
-// and errors that nobody waited for.
+// and errors that no check has waited for.
 func (d *demoEvents) complaints() []error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -87,7 +86,7 @@ type demoRun struct {
 	err    error // of run, once done is closed
 }
 
-// start lets run work until stop.
+// startRun lets run work until stop.
 func startRun(run func(context.Context) error) *demoRun {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &demoRun{cancel: cancel, done: make(chan struct{})}
@@ -107,7 +106,7 @@ func (r *demoRun) stop() {
 	<-r.done
 }
 
-// demoBackoff is impatient: a demo is no place to wait.
+// demoBackoff is short, so that the demo is.
 var demoBackoff = skaldclient.Backoff{Min: 50 * time.Millisecond, Max: time.Second, Jitter: 0.25}
 
 // demoPhone is a phone with its network.
@@ -174,7 +173,7 @@ func (d *demoEvents) readMessage(ctx context.Context, from skaldclient.PublicKey
 	case err != nil:
 		return m, err
 	case m.From != from:
-		return m, errors.New("it seems to come from somebody else")
+		return m, errors.New("it comes from another sender")
 	case m.Payload.ID != want.ID:
 		return m, errors.New("another message came")
 	case m.Payload.Kind != want.Kind || m.Payload.TS != want.TS || !bytes.Equal(m.Payload.Body, want.Body):

@@ -51,8 +51,7 @@ func (r *demoReport) check(err error, format string, args ...any) error {
 	return err
 }
 
-// finish says how it went and returns the exit status. Its last line is made for
-// scripts.
+// finish prints the result and returns the exit status. Scripts can read the last line.
 func (r *demoReport) finish() int {
 	if len(r.failed) == 0 {
 		r.screen.print("%s", r.screen.styled(styleGreen, fmt.Sprintf("demo: %s passed", count(r.checks, "check"))))

@@ -49,7 +49,7 @@ func foundIn(contents [][]byte, what []byte) error {
 	return errors.New("it is not there")
 }
 
-// nothingSaid reports an error if one of some texts has a trace in what was written.
+// nothingSaid reports an error if any of the texts has a trace in what was written.
 func nothingSaid(contents [][]byte, texts []string) error {
 	for _, text := range texts {
 		if foundIn(contents, []byte(text)) == nil {

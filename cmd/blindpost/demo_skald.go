@@ -18,13 +18,12 @@ type skaldDemo struct {
 	agentRun *demoRun
 	ana, ben *demoPhone
 
-	// texts are all that was said, tokens all that opened a door: what the relay
-	// must not know, or not keep.
+	// texts and tokens are what the relay must not keep: all that was said, and all that
+	// admitted a phone.
 	texts  []string
 	tokens [][]byte
 }
 
-// play tells the story.
 func (d *skaldDemo) play(ctx context.Context) {
 	defer d.close(ctx)
 	d.tellChapters(ctx,
@@ -57,11 +56,11 @@ func (d *skaldDemo) openRelay(ctx context.Context) error {
 			return errors.New("it took the connection")
 		}
 		return nil
-	}), "without TLS it lets nobody connect")
+	}), "it refuses connections without TLS")
 	return nil
 }
 
-// say makes a message that nobody but its reader may ever see.
+// say makes a message that only its reader may ever see.
 func (d *skaldDemo) say(kind skaldclient.Kind, text string, body any) (skaldclient.Payload, error) {
 	d.texts = append(d.texts, text)
 	return d.agent.NewPayload(kind, body)
@@ -86,7 +85,7 @@ func (d *skaldDemo) tellPhone(ctx context.Context, p *demoPhone, text string) (s
 func (d *skaldDemo) settled(ctx context.Context) (map[skaldclient.PublicKey]bool, error) {
 	online, err := d.agent.Presence(ctx)
 	if err == nil {
-		err = d.agent.Flush(ctx) // what the relay said before has been noted, too
+		err = d.agent.Flush(ctx) // the events of what the relay said before were taken, too
 	}
 	set := make(map[skaldclient.PublicKey]bool)
 	for _, key := range online {
@@ -109,7 +108,7 @@ func refusedWith(err error, code string) error {
 	return nil
 }
 
-// close ends whatever still runs.
+// close ends what still runs.
 func (d *skaldDemo) close(ctx context.Context) {
 	d.agentRun.stop()
 	for _, p := range []*demoPhone{d.ana, d.ben} {

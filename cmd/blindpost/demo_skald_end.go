@@ -73,7 +73,7 @@ func (d *skaldDemo) revokeAna(ctx context.Context) error {
 	if err == nil {
 		err = d.admit(ctx, d.ana)
 	}
-	if d.check(err, "Ana's phone is out, pairs anew, and is in again") != nil {
+	if d.check(err, "Ana's phone is out, pairs again, and is in again") != nil {
 		return nil
 	}
 	_ = d.check(d.within(ctx, func(ctx context.Context) error {
@@ -96,7 +96,7 @@ func (d *skaldDemo) search(ctx context.Context) error {
 		return d.check(err, "the phones go home")
 	}
 	complaints := append(append(d.heard.complaints(), d.ana.events.complaints()...), d.ben.events.complaints()...)
-	_ = d.check(errors.Join(complaints...), "no message has come twice, unreadable, or for somebody else")
+	_ = d.check(errors.Join(complaints...), "no message has come twice, unreadable, or for another peer")
 	everything, howMuch, err := d.written(ctx)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ func (d *skaldDemo) pairAna(ctx context.Context) error {
 		URL: d.relay.url(skaldclient.DefaultPath),
 	})
 	if err != nil {
-		return d.check(err, "there is an agent")
+		return d.check(err, "the agent is made")
 	}
 	d.agentRun = startRun(d.agent.Run)
 	if err := d.check(d.within(ctx, d.agent.WaitConnected), "the agent is connected and owns namespace %s", d.agent.Identity().Namespace()); err != nil {
@@ -34,7 +34,7 @@ func (d *skaldDemo) pairAna(ctx context.Context) error {
 		d.ben, err = newDemoPhone("Ben", d.relay, d.dial)
 	}
 	if err != nil {
-		return d.check(err, "there are two phones")
+		return d.check(err, "two phones are made")
 	}
 	code, err := d.openWindow(ctx, true)
 	if err != nil {
@@ -103,7 +103,7 @@ func (d *skaldDemo) wrongToken(ctx context.Context, code skaldclient.PairingQR) 
 	})
 }
 
-// scan pairs a phone, up to the agent's hearing of it.
+// scan pairs a phone, and waits until the agent was told.
 func (d *skaldDemo) scan(ctx context.Context, p *demoPhone, code skaldclient.PairingQR) error {
 	return d.within(ctx, func(ctx context.Context) error {
 		if err := p.client.Pair(ctx, code); err != nil {

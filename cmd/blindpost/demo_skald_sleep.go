@@ -22,7 +22,7 @@ func (d *skaldDemo) sleep(ctx context.Context) error {
 	d.chapter("A sleeping phone",
 		"Some messages make sense at once or never: those are sent live. The others wait in a mailbox at the relay, sealed, and a push wakes the phone.")
 	_ = d.check(d.within(ctx, func(ctx context.Context) error {
-		p, err := d.notify("is anybody there")
+		p, err := d.notify("are you there")
 		if err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func (d *skaldDemo) collect(ctx context.Context, sent []skaldclient.Payload) err
 	return nil
 }
 
-// lift lets a phone lose its network without anybody being told.
+// lift lets a phone lose its network, of which neither end is told.
 func (d *skaldDemo) lift(ctx context.Context) error {
 	d.chapter("A phone in a lift",
 		"Ana's network vanishes: no goodbye, the connection just stops carrying anything. The relay cannot know, and neither can the agent.")

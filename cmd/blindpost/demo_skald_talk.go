@@ -101,7 +101,7 @@ func (d *skaldDemo) liveRound(ctx context.Context) error {
 
 // presence looks at who is online.
 func (d *skaldDemo) presence(ctx context.Context) error {
-	d.chapter("Who is online", "Members of a namespace may know which of them are connected. Nobody else may.")
+	d.chapter("Who is online", "Members of a namespace may know which of them are connected. Others may not.")
 	_ = d.check(d.within(ctx, func(ctx context.Context) error {
 		online, err := d.ana.client.Presence(ctx)
 		if err != nil {
@@ -110,7 +110,7 @@ func (d *skaldDemo) presence(ctx context.Context) error {
 		want := map[skaldclient.PublicKey]bool{d.agentKey(): true, d.ana.key(): true, d.ben.key(): true}
 		for _, key := range online {
 			if !want[key] {
-				return errors.New("it names somebody else, or one twice")
+				return errors.New("it names a stranger, or one twice")
 			}
 			delete(want, key)
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// demoStory is what every demo has: a report, chapters, and a relay to tell of.
+// demoStory is what the demos share: a report, chapters and a relay.
 type demoStory struct {
 	*demoReport
 	demoSettings
@@ -30,7 +30,7 @@ func (s *demoStory) tellChapters(ctx context.Context, chapters ...func(context.C
 	}
 }
 
-// within gives something that has to happen its time.
+// within runs f with the time that one thing may take.
 func (s *demoStory) within(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
@@ -56,7 +56,7 @@ func (s *demoStory) stopRelay(ctx context.Context) {
 	if s.relay == nil {
 		return
 	}
-	// What has ended the demo must not leave the database open.
+	// ctx may have ended; the database must be closed all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	if err := s.relay.stop(ctx); err != nil {

@@ -29,8 +29,7 @@ func lastLine(out string) string {
 	return lines[len(lines)-1]
 }
 
-// demoPasses plays a demo in which all is well, with these chapters, and returns
-// what it has printed.
+// demoPasses plays a demo, expects these chapters and no failure, and returns its output.
 func demoPasses(t *testing.T, dialect string, chapters ...string) (out string) {
 	t.Helper()
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
@@ -53,8 +52,7 @@ func demoPasses(t *testing.T, dialect string, chapters ...string) (out string) {
 	return out
 }
 
-// demoFault is something that breaks the relay of a demo, and what the demo must
-// then say that does not hold.
+// demoFault breaks the relay of a demo, and names the checks that must then fail.
 type demoFault struct {
 	name   string
 	fault  func(*demoSettings)

@@ -159,7 +159,7 @@ func TestNetworkVanishes(t *testing.T) {
 	_ = phone.Close()
 	phone2, far2 := connect()
 	arrives(phone2, far2)
-	// By now the first connection would have been closed, or its bytes be here.
+	// By now the first connection would have been closed, or its bytes have arrived.
 	if err := far.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}

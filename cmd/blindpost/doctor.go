@@ -27,12 +27,12 @@ type doctorSettings struct {
 	timeout  time.Duration
 }
 
-const doctorAbout = `Checks a Skald relay from outside, step by step as an app goes: name, TCP, TLS, HTTP,
-WebSocket, challenge, authentication. Says what to do about what is wrong. Ends with 0
-if all is well, with 1 otherwise.
+const doctorAbout = `Checks a Skald relay from outside, step by step as an app does: name, TCP, TLS, HTTP,
+WebSocket, challenge, authentication. Says what to do about what is wrong. The exit
+status is 0 if all is well, else 1.
 
-The authentication is that of an agent that nobody knows, with keys made for it. The relay
-makes a namespace for it, which ends by itself when nobody has used it for some days.`
+It authenticates as a new agent, with keys made for this check. The relay makes a namespace
+for it, which expires when it has had no connection for some days.`
 
 // parseDoctor reads the flags. For --help it prints them to out and returns
 // flag.ErrHelp.
@@ -59,7 +59,7 @@ func parseDoctor(args []string, out io.Writer) (doctorSettings, error) {
 	case err != nil:
 		return s, err
 	case s.relay == "":
-		return s, errors.New("which relay? Say it with --relay URL")
+		return s, errors.New("there is no relay to check: name one with --relay URL")
 	case s.timeout <= 0:
 		return s, errors.New("--timeout must be more than 0")
 	}
@@ -133,7 +133,7 @@ type checkStatus string
 const (
 	checkOK      checkStatus = "ok"
 	checkFailed  checkStatus = "failed"
-	checkSkipped checkStatus = "skipped" // for want of something before it, or by wish
+	checkSkipped checkStatus = "skipped" // after a failed check, or because of a flag
 )
 
 // check is one line of the result.
@@ -162,7 +162,7 @@ type doctor struct {
 	now  func() time.Time
 	rand io.Reader
 	look func(ctx context.Context, host string) ([]string, error)
-	each func(check) // hears of each check as it ends
+	each func(check) // is called with each check as it ends
 
 	checks []check
 	found  findings
@@ -195,7 +195,7 @@ func (d *doctor) examine(ctx context.Context) bool {
 	ok := true
 	for _, step := range []struct {
 		name  string
-		needs bool // that all before has gone well enough to go on
+		needs bool // skipped once the checks are broken
 		run   func(context.Context) check
 	}{
 		{"name", false, d.checkName},
@@ -248,7 +248,7 @@ func (d *doctor) local() bool {
 	return err == nil && a.IsLoopback()
 }
 
-// printCheck prints one line, and what to do.
+// printCheck prints the outcome of a check, and the advice below.
 func printCheck(w io.Writer, c check) {
 	word := string(c.Status)
 	if c.Status == checkFailed {
@@ -281,7 +281,7 @@ func printDoctorJSON(w io.Writer, d *doctor, ok bool) error {
 	}{d.url.String(), ok, d.checks})
 }
 
-// printable makes text of others fit for a terminal.
+// printable makes text of the relay fit for a terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || (r >= 0x7f && r < 0xa0) {

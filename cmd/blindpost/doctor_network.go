@@ -19,7 +19,7 @@ import (
 
 // findings are what earlier checks leave to later ones.
 type findings struct {
-	// broken says that what follows makes no sense.
+	// broken says that later checks cannot run.
 	broken bool
 	roots  *x509.CertPool // nil is the system's
 	date   string         // Date header of the relay
@@ -63,7 +63,7 @@ func (d *doctor) checkName(ctx context.Context) check {
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return d.broke("Is the name spelt right? If it is new, its DNS record (A or AAAA) may be missing or not known everywhere yet.",
-			"nobody knows %s", printable(host))
+			"there is no host %s", printable(host))
 	case err != nil:
 		return d.broke("Is this computer online? Can it look up other names?", "%s cannot be looked up: %s", printable(host), plainError(err))
 	}
@@ -102,8 +102,8 @@ func (d *doctor) checkTLS(ctx context.Context) check {
 		return d.broke("Try again. If it happens often, connections are lost on the way, or the relay is overloaded.", "the second connection failed: %s", plainError(err))
 	}
 	defer nc.Close()
-	// What is wrong with the certificate is looked at below, so as to say more
-	// than the first thing.
+	// The certificate is checked below (distrust), to say more than that the handshake
+	// failed.
 	c := tls.Client(nc, &tls.Config{ServerName: d.url.Hostname(), InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
 	err = c.HandshakeContext(ctx)
 	if isTimeout(err) {
@@ -125,7 +125,7 @@ func (d *doctor) checkTLS(ctx context.Context) check {
 		return failed(advice, "%s; %s", detail, problem)
 	}
 	if left := leaf.NotAfter.Sub(d.now()); left < certRenewal {
-		return failed("Whatever renews the certificate has not done so in time: look into its log. Clients will refuse the relay when it has ended.",
+		return failed("The certificate was not renewed in time: look into the log of what renews it. Clients will refuse the relay when it has ended.",
 			"%s; it ends in %d days", detail, int(left.Hours()/24))
 	}
 	return passed("%s; trusted", detail)
@@ -145,7 +145,7 @@ func (d *doctor) distrust(chain []*x509.Certificate) (problem, advice string) {
 	now := d.now()
 	switch {
 	case now.After(leaf.NotAfter):
-		return fmt.Sprintf("it has ended %s ago", days(now.Sub(leaf.NotAfter))),
+		return fmt.Sprintf("it ended %s ago", days(now.Sub(leaf.NotAfter))),
 			"Renew the certificate of the relay, and see that it is renewed by itself from now on."
 	case now.Before(leaf.NotBefore):
 		return "it is not valid yet", "Is the clock of this computer right? If so, the certificate was issued for the future."
@@ -165,11 +165,11 @@ func (d *doctor) distrust(chain []*x509.Certificate) (problem, advice string) {
 		return "it is signed by itself", "For a relay of your own on this computer that is normal: use --insecure, or --ca with its certificate " +
 			"(blindpost-data/" + tlsFolder + "/" + selfSignedPublic + ").\nFor others: get a certificate, for instance with blindpost serve --acme-domain."
 	}
-	return "nobody that this computer trusts has issued it",
+	return "its issuer is not trusted on this computer",
 		"Does the relay send the whole chain, with the certificates between its own and the root? If the issuer is your own, use --ca."
 }
 
-// tlsAdvice tells what a handshake that fails may mean.
+// tlsAdvice tells what a failed handshake may mean.
 func tlsAdvice(err error, host string) string {
 	var header tls.RecordHeaderError
 	switch {
@@ -181,8 +181,7 @@ func tlsAdvice(err error, host string) string {
 	return "Is this the port for clients? The log of the relay may say more."
 }
 
-// client is an HTTP client for this relay only. Certificates have been judged
-// already.
+// client is an HTTP client for this relay only. checkTLS has checked the certificate.
 func (d *doctor) client() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -211,7 +210,7 @@ func certIssuer(c *x509.Certificate) string {
 	if s := c.Issuer.String(); s != "" {
 		return s
 	}
-	return "nobody"
+	return "an unnamed issuer"
 }
 
 // plainError is the innermost message of an error, for people.

@@ -47,7 +47,7 @@ func (d *doctor) checkHTTP(ctx context.Context) check {
 	if strings.HasSuffix(d.url.Hostname(), ".amazonaws.com") {
 		return skipped("Amazon's API Gateway has no health page")
 	}
-	advice := "If all that follows is well, apps can use the relay, but what watches it cannot. A proxy in front of it may not pass /healthz on."
+	advice := "If all that follows is well, apps can use the relay, but monitoring cannot. A proxy in front of it may not pass /healthz on."
 	if d.url.Scheme == "ws" {
 		advice = asAboveTLS
 	}
@@ -59,7 +59,7 @@ const (
 	asAboveTLS     = "As above: use wss://."
 )
 
-// skewMost is how far clocks may be apart: apps show the other's times.
+// skewMost is how far clocks may be apart: apps show the times of the other side.
 const skewMost = 30 * time.Second
 
 func (d *doctor) checkClock(context.Context) check {
@@ -83,7 +83,7 @@ func (d *doctor) checkClock(context.Context) check {
 	return passed("the relay's is within %s of this computer's", max(skew.Abs().Round(time.Second), time.Second))
 }
 
-// refusalKeeper keeps what an upgrade was answered with.
+// refusalKeeper keeps the answer to an upgrade.
 type refusalKeeper struct {
 	next   http.RoundTripper
 	answer string // "" for 101
@@ -137,7 +137,7 @@ func (d *doctor) upgradeAdvice(status int) string {
 	case http.StatusTooManyRequests:
 		return "This address has opened too many connections. Wait a minute. If this happens to many: does the relay know the clients' addresses behind its proxy (--behind-proxy)?"
 	case http.StatusUpgradeRequired, http.StatusBadRequest, http.StatusOK:
-		return "Something on the way has taken the wish for a WebSocket out of the request, or does not know it. Set up the proxy in front of the relay for WebSocket (HTTP/1.1, Upgrade, Connection)."
+		return "Something on the way has removed the WebSocket upgrade from the request, or does not know it. Set up the proxy in front of the relay for WebSocket (HTTP/1.1, Upgrade, Connection)."
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		return "Use the URL that it points to; apps do not follow."
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -154,7 +154,7 @@ func (d *doctor) checkChallenge(ctx context.Context) check {
 	case isTimeout(err):
 		return d.broke(notSkald+" If it is: the relay may be stuck, restart it.", "the relay says nothing within %v; it should speak first", d.timeout)
 	case errors.Is(err, skaldclient.ErrProtocol):
-		return d.broke(notSkald, "the first message is none of the Skald protocol")
+		return d.broke(notSkald, "the first message is not of the Skald protocol")
 	case err != nil:
 		return d.broke("The log of the relay may say more.", "the connection has ended: %s", printable(err.Error()))
 	case f.GetChallenge() == nil:
@@ -166,7 +166,7 @@ func (d *doctor) checkChallenge(ctx context.Context) check {
 	return passed("%d bytes, %s after the opening", len(d.found.nonce), span(d.now().Sub(begin)))
 }
 
-// checkAuth is an agent that nobody has seen before, and that will not return.
+// checkAuth authenticates as a new agent, which will not come back.
 func (d *doctor) checkAuth(ctx context.Context) check {
 	if d.noAuth {
 		return skipped("because of --no-auth")
@@ -204,7 +204,7 @@ func (d *doctor) checkAuth(ctx context.Context) check {
 	return passed("a new agent gets in, in %s; its namespace ends by itself", span(d.now().Sub(begin)))
 }
 
-// pings is how often the way there and back is measured.
+// pings is how many round trips are measured.
 const pings = 5
 
 func (d *doctor) checkPing(ctx context.Context) check {
@@ -230,7 +230,7 @@ func (d *doctor) checkPing(ctx context.Context) check {
 	return passed("%s (of %d pings); %s for a request", span(took[pings/2]), pings, span(d.now().Sub(begin)))
 }
 
-// presence asks who is online: us.
+// presence asks who is online: a request that changes nothing.
 func (d *doctor) presence(ctx context.Context) error {
 	err := d.found.conn.Send(ctx, &skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_PresenceRequest{PresenceRequest: &skaldpb.PresenceRequest{}}})
 	if err != nil {
@@ -249,8 +249,8 @@ func (d *doctor) presence(ctx context.Context) error {
 	}
 }
 
-// httpAnswer says what a server has answered: the status, and what a relay, or a
-// proxy that sends text, says about it.
+// httpAnswer describes the answer of a server: the status, and the relay's error or the
+// target of a redirect.
 func httpAnswer(resp *http.Response) string {
 	answer := printable(resp.Status)
 	body, err := io.ReadAll(io.LimitReader(resp.Body, answerMost))

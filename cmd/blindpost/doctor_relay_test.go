@@ -165,7 +165,7 @@ func (s *script) sayBytes(op ws.OpCode, b []byte) {
 	_ = ws.WriteFrame(s.c, ws.NewFrame(op, true, b)) // the client may be gone
 }
 
-// sayText says it as API Gateway does.
+// sayText sends a frame as API Gateway does: base64 in text.
 func (s *script) sayText(f *skaldpb.RelayFrame) {
 	s.sayBytes(ws.OpText, []byte(base64.StdEncoding.EncodeToString(s.encode(f))))
 }
@@ -187,7 +187,7 @@ func (s *script) hear(pong bool) (ws.Frame, bool) {
 	}
 }
 
-// deaf reads until the client is gone, and answers nothing.
+// deaf reads until the client is gone, without any answer.
 func (s *script) deaf() {
 	for ok := true; ok; {
 		_, ok = s.hear(false)

@@ -51,8 +51,8 @@ func consult(ctx context.Context, t *testing.T, args ...string) *diagnosis {
 	return d
 }
 
-// want checks the outcome: the checks that have failed, those that were skipped,
-// and what must have been said about the first one that has failed.
+// want checks the outcome: which checks failed, which were skipped, and texts in the
+// first failure.
 func (d *diagnosis) want(failed, skipped string, said ...string) {
 	d.t.Helper()
 	var names, gotFailed, gotSkipped []string
@@ -107,7 +107,7 @@ func TestDoctorFindsAHealthyRelayWell(t *testing.T) {
 	d := consult(t.Context(), t, "--relay", "wss://"+r.addr+"/v1/ws", "--ca", a.file)
 	d.want("", "")
 	if !strings.Contains(r.log.String(), "namespace created") {
-		t.Error("nobody has authenticated")
+		t.Error("no agent has authenticated")
 	}
 	if d.Relay != "wss://"+r.addr+"/v1/ws" {
 		t.Errorf("the relay is %s", d.Relay)
@@ -137,11 +137,11 @@ func TestDoctorJudgesCertificates(t *testing.T) {
 		tls  *tls.Config
 		said []string
 	}{
-		{"ended", a.issue("127.0.0.1", -100*time.Hour, -50*time.Hour), []string{"it has ended 2 days ago", "Renew"}},
+		{"ended", a.issue("127.0.0.1", -100*time.Hour, -50*time.Hour), []string{"it ended 2 days ago", "Renew"}},
 		{"to come", a.issue("127.0.0.1", time.Hour, 2*time.Hour), []string{"not valid yet", "clock"}},
 		{"ends soon", a.issue("127.0.0.1", -time.Hour, 50*time.Hour), []string{"it ends in 2 days", "renews"}},
 		{"another name", a.issue("relay.example", -time.Hour, 1000*time.Hour), []string{"certificate for relay.example", "for another name"}},
-		{"another issuer", other.good(), []string{"Test Authority", "nobody that this computer trusts"}},
+		{"another issuer", other.good(), []string{"Test Authority", "not trusted on this computer"}},
 		{"signed by itself", selfSigned, []string{"signed by itself", "--insecure", "--ca"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -263,7 +263,7 @@ func TestDoctorListensToTheRelay(t *testing.T) {
 		{"says goodbye", func(s *script) { s.sayBytes(ws.OpClose, ws.NewCloseFrameBody(1013, "later\x1b")) }, "challenge", "authentication, round trip",
 			[]string{"1013"}},
 		{"speaks another language", func(s *script) { s.sayBytes(ws.OpBinary, []byte{0xff, 1, 2}); s.deaf() }, "challenge", "authentication, round trip",
-			[]string{"none of the Skald protocol"}},
+			[]string{"not of the Skald protocol"}},
 		{"begins with something else", frame(&skaldpb.RelayFrame{Frame: &skaldpb.RelayFrame_AuthOk{AuthOk: &skaldpb.AuthOk{}}}), "challenge",
 			"authentication, round trip", []string{"no challenge"}},
 		{"challenges too little", frame(challengeFrame(31)), "challenge", "authentication, round trip", []string{"31 bytes instead of 32"}},
@@ -327,7 +327,7 @@ func TestDoctorLooksUpNames(t *testing.T) {
 		said   string
 	}{
 		{"known", []string{"192.0.2.1", "2001:db8::1"}, nil, checkOK, "192.0.2.1, 2001:db8::1"},
-		{"unknown", nil, &net.DNSError{Err: "no such host", Name: "x", IsNotFound: true}, checkFailed, "nobody knows relay.test"},
+		{"unknown", nil, &net.DNSError{Err: "no such host", Name: "x", IsNotFound: true}, checkFailed, "there is no host relay.test"},
 		{"offline", nil, errors.New("network is down"), checkFailed, "network is down"},
 	} {
 		d, err := newDoctor(doctorSettings{relay: "relay.test", timeout: time.Second, ca: a.file})
@@ -409,7 +409,7 @@ func TestDoctorFlags(t *testing.T) {
 		said   string
 	}{
 		{"--help", 0, "--no-auth"},
-		{"", 2, "which relay?"},
+		{"", 2, "no relay to check"},
 		{"--relay a b", 2, `unexpected argument "b"`},
 		{"a b", 2, `unexpected argument "a"`},
 		{"--relay gopher://a", 2, "wss://"},

@@ -38,8 +38,7 @@ func parseOnlyFlags(f *flag.FlagSet, args []string) error {
 	return err
 }
 
-// parseArgs reads arguments. Of a flag that there is not, the error says what is the
-// nearest.
+// parseArgs reads arguments. The error about an unknown flag names the nearest one.
 func parseArgs(f *flag.FlagSet, args []string) error {
 	err := f.Parse(args)
 	if err == nil {
@@ -50,11 +49,14 @@ func parseArgs(f *flag.FlagSet, args []string) error {
 		f.VisitAll(func(fl *flag.Flag) { names = append(names, fl.Name) })
 		return fmt.Errorf("--%s: %w", name, settings.Unknown("flag", name, names, settings.Flag))
 	}
+	if name, bare := strings.CutPrefix(err.Error(), "flag needs an argument: -"); bare {
+		return fmt.Errorf("--%s: it needs a value, as in --%s=VALUE", name, name)
+	}
 	return err
 }
 
-// noFlags ends a command whose flags were not to be had: because help was all that
-// was wanted, or because they are wrong. It returns the exit status.
+// noFlags returns the exit status of a command that ends after its flags were read: 0
+// after --help, 2 with a message if they are wrong.
 func noFlags(e env, command string, err error) int {
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -68,7 +70,7 @@ func helpFlags(w io.Writer, f *flag.FlagSet) {
 	f.VisitAll(func(fl *flag.Flag) { helpFlag(w, fl) })
 }
 
-// helpFlag prints one flag, with its default unless that goes without saying.
+// helpFlag prints one flag, with its default unless that is empty or false.
 func helpFlag(w io.Writer, fl *flag.Flag) {
 	placeholder, usage := flag.UnquoteUsage(fl)
 	fmt.Fprintf(w, "  --%s", fl.Name)
@@ -82,7 +84,8 @@ func helpFlag(w io.Writer, fl *flag.Flag) {
 	fmt.Fprintln(w)
 }
 
-// listValue is a list; commas separate, and giving it again adds to it.
+// listValue is a flag with a list: commas separate the items, and a repeated flag
+// appends to it.
 type listValue []string
 
 func (v *listValue) String() string { return strings.Join(*v, ",") }

@@ -35,7 +35,7 @@ func commands() []command {
 		{"client", "be a Skald client: pair with an agent and chat with it", runClient},
 		{"doctor", "check a relay from outside", runDoctor},
 		{"bench", "measure a relay", runBench},
-		{"cost", "what the relay costs a month on AWS", runCost},
+		{"cost", "print what the relay costs a month on AWS", runCost},
 		{"version", "print the version", runVersion},
 	}
 }

@@ -20,7 +20,7 @@ const (
 	// while there is traffic; calm moments clear it away. 200 instead of Go's 100
 	// took a tenth off the processor time of an authentication; GOGC overrides it.
 	garbagePercent = 200
-	// memoryGap is how many looks go by between two times at least.
+	// memoryGap is the least number of looks between two times that memory is given back.
 	memoryGap = 10
 	// memoryWorth is how much must have been allocated since the last time,
 	// in bytes, and as a part of the live heap.
@@ -28,7 +28,7 @@ const (
 	memoryWorthPart = 8
 )
 
-// memoryUse is what the keeper looks at.
+// memoryUse is one reading of the runtime's counters.
 type memoryUse struct {
 	cycles uint64 // garbage collections so far
 	allocs uint64 // bytes allocated so far
@@ -40,7 +40,7 @@ type memoryUse struct {
 type memoryKeeper struct {
 	last  memoryUse // at the last look
 	freed uint64    // allocs when memory was last given back
-	rest  int       // looks to go before it may be again
+	rest  int       // looks left before memory may be given back again
 }
 
 // look takes the next reading and reports whether now is the moment.

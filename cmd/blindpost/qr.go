@@ -31,7 +31,6 @@ const (
 	qrReset = "\x1b[0m"
 )
 
-// errQRTooWide says that a code does not fit.
 var errQRTooWide = errors.New("the terminal is too narrow")
 
 // drawQR draws text as a QR code of at most width columns, a line of the screen

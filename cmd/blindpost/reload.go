@@ -27,16 +27,15 @@ func NewReloader(current settings.Values, parse func() (settings.Values, error),
 	return &Reloader{current: current, parse: parse, apply: apply, log: log}
 }
 
-// Also has f done with every Reload, whatever is in the settings. It is called before
-// the first one.
+// Also makes every Reload call f, even if the settings are wrong. It must be called
+// before the first Reload.
 func (r *Reloader) Also(f func()) {
 	if f != nil {
 		r.also = append(r.also, f)
 	}
 }
 
-// Reload is what SIGHUP does. It reports whether the settings were fit to be
-// used.
+// Reload is what SIGHUP does. It reports whether the settings were valid.
 func (r *Reloader) Reload() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,8 +47,8 @@ func (r *Reloader) Reload() bool {
 		r.log.Error("settings not reloaded, the old ones hold", "error", err)
 		return false
 	}
-	// The new limits have to fit to the rest as it is now, not as it will be
-	// after a restart.
+	// The new limits have to fit the other settings as they are in force, not as they
+	// will be after a restart.
 	next := r.current.Reloaded(fresh)
 	if err := checkSettings(next); err != nil {
 		r.log.Error("settings not reloaded, the old ones hold", "error", fmt.Errorf("new limits do not fit the running relay: %w", err))

@@ -94,7 +94,7 @@ func TestReloadKeepsLimitsOnAnyError(t *testing.T) {
 	}
 }
 
-// Some things are read again whatever is in the settings.
+// What Also adds runs with every reload, even if the settings are wrong.
 func TestReloadDoesMore(t *testing.T) {
 	r := NewReloader(with(t), func() (settings.Values, error) { return settings.Values{}, errors.New("no") },
 		func(settings.Values) {}, slog.New(slog.DiscardHandler))
@@ -108,7 +108,7 @@ func TestReloadDoesMore(t *testing.T) {
 	}
 }
 
-// What is declared to change with a reload does, each setting one limit, and nothing else.
+// Each setting that is declared to change with a reload changes one limit, and no other.
 // There is a setting for each limit.
 func TestReloadIsAsDeclared(t *testing.T) {
 	said, base := lines(t), with(t)

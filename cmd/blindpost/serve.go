@@ -102,8 +102,8 @@ func serve(ctx context.Context, v settings.Values, args []string, log *slog.Logg
 	return errors.Join(err, shutDown(ctx, node.Shutdown, settings.ShutdownSpread.Of(v), shutdownGrace, log))
 }
 
-// shutDown ends what serves, whose closes it spreads; grace is how long that may
-// take beyond. What has ended us has ended ctx as well: this has time of its own.
+// shutDown stops the relay, which closes its connections over the time spread, and waits
+// at most grace longer. ctx may have ended already, so the shutdown has its own timeout.
 func shutDown(ctx context.Context, stop func(context.Context, time.Duration) error, spread, grace time.Duration, log *slog.Logger) error {
 	log.Info("shutting down", "spread", spread.String())
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spread+grace)
@@ -115,7 +115,8 @@ func shutDown(ctx context.Context, stop func(context.Context, time.Duration) err
 	return nil
 }
 
-// serverTLS is what the settings want of TLS, with the name of this machine.
+// serverTLS is the TLS configuration for clients. A self-signed certificate names this
+// machine.
 func serverTLS(v settings.Values, log *slog.Logger) (*tls.Config, error) {
 	hostname, err := os.Hostname()
 	if err != nil {

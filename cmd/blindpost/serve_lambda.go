@@ -106,8 +106,7 @@ func lambdaServer(v settings.Values, m *metrics.Metrics, log *slog.Logger) (serv
 	}, nil
 }
 
-// callbackSecret reads the secret at once, so that what is wrong with it is an error at
-// start.
+// callbackSecret reads the secret at once, so that a wrong secret is an error at start.
 func callbackSecret(ctx context.Context, v settings.Values, clients invoke.Clients, log *slog.Logger) (*secret.Rotating, error) {
 	o := secret.Options{Long: true, Log: log}
 	if arn := settings.CallbackSecretARN.Of(v); arn != "" {
@@ -130,7 +129,7 @@ func callbackSecret(ctx context.Context, v settings.Values, clients invoke.Clien
 	}
 	shared := secret.New(o)
 	if _, err := shared.Current(ctx); err != nil {
-		return nil, fmt.Errorf("failed to read the secret for the calls of the functions: %w", err)
+		return nil, fmt.Errorf("failed to read the secret of callbacks: %w", err)
 	}
 	return shared, nil
 }

@@ -16,13 +16,13 @@ import (
 	"blindpost/shared/settings"
 )
 
-// complaints are all that is wrong.
+// complaints collects what is wrong with the settings.
 type complaints struct {
 	settings.Values
 	errs []error
 }
 
-// when complains of a setting if that is so.
+// when adds a complaint about a setting, if it is wrong.
 func (c *complaints) when(wrong bool, n settings.Named, format string, args ...any) {
 	if wrong {
 		c.errs = append(c.errs, c.Wrong(n, format, args...))
@@ -78,10 +78,9 @@ func (c *complaints) checkLambda() {
 	c.when(settings.CallbackSecretFile.Of(c.Values) != "" && settings.CallbackSecretARN.Of(c.Values) != "",
 		settings.CallbackSecretFile, "it excludes %s", settings.CallbackSecretARN)
 	err := apigw.CheckFront(callbackURL(c.Values))
-	switch given := settings.CallbackURL.Of(c.Values) != ""; {
-	case given:
+	if settings.CallbackURL.Of(c.Values) != "" {
 		c.when(err != nil, settings.CallbackURL, "%w", err)
-	default:
+	} else {
 		c.when(err != nil || strings.HasSuffix(listen, ":0"), settings.CallbackURL, "it is needed, as %s is no address that the functions could call", settings.CallbackListen)
 	}
 }
@@ -99,7 +98,7 @@ func isNearby(address string) bool {
 	return a.IsLoopback() || a.IsPrivate()
 }
 
-// callbackURL is the address that the functions are told.
+// callbackURL is the address that the functions call.
 func callbackURL(v settings.Values) string {
 	if u := settings.CallbackURL.Of(v); u != "" {
 		return u
@@ -111,7 +110,7 @@ func callbackURL(v settings.Values) string {
 	return u.String()
 }
 
-// callbackSecretFile is where the secret is, if it is in a file.
+// callbackSecretFile is the file with the secret; ours is one that we make.
 func callbackSecretFile(v settings.Values) (name string, ours bool) {
 	if name := settings.CallbackSecretFile.Of(v); name != "" {
 		return name, false

@@ -15,8 +15,8 @@ import (
 // maxSettingsFile is the largest settings file that is read.
 const maxSettingsFile = 1 << 20
 
-// readFile reads a settings file: YAML, a flat map from names to values. It goes by what is written and not by what YAML
-// takes it for: 010 and 1:30 are no numbers.
+// readFile reads a settings file: YAML, a flat map from names to values. It takes a value as it is written, not as YAML
+// reads it: 010 and 1:30 are no numbers.
 func readFile(v settings.Values, name string) error {
 	f, err := os.Open(name)
 	if err != nil {

@@ -31,7 +31,7 @@ func parse(t testing.TB, file string, args ...string) (settings.Values, error) {
 	return ParseSettings(args, &bytes.Buffer{})
 }
 
-// with are settings of which nobody has seen whether they go together.
+// with reads settings without checking them against each other.
 func with(t testing.TB, lines ...string) settings.Values {
 	t.Helper()
 	v := settings.For(settings.Binary, settings.Line)
@@ -131,7 +131,7 @@ callback-secret-file: /run/secrets/front
 callback-secret-arn: ""
 `
 
-// lines are what everything says of each setting.
+// lines are the settings of the file above, by name.
 func lines(t *testing.T) map[string]string {
 	t.Helper()
 	var nodes map[string]yaml.Node
@@ -148,7 +148,7 @@ func lines(t *testing.T) map[string]string {
 	return said
 }
 
-// The file above sets every setting there is, to something else than its default. (The two that are
+// The file above sets every setting to another value than its default. (The two that are
 // left out contradict others.)
 func TestFileSetsEverything(t *testing.T) {
 	v, err := parse(t, everything)
@@ -288,10 +288,11 @@ func TestErrorsNameTheSetting(t *testing.T) {
 		{name: "pairing in parts of seconds", args: "--pairing-ttl=1500ms", want: `--pairing-ttl "1500ms": it must be whole seconds`},
 		{name: "zero timeouts", args: "--write-timeout=0s", want: `--write-timeout "0s": it must be from 1ms`},
 		{name: "long title", args: "--push-title=" + strings.Repeat("t", 257), want: "--push-title"},
-		{name: "no claim", args: "--aelos-controller=ctl", want: `--aelos-controller "ctl": "ctl" is no claim`},
+		{name: "flag without a value", args: "--listen", want: "--listen: it needs a value"},
+		{name: "no claim", args: "--aelos-controller=ctl", want: `--aelos-controller "ctl": "ctl" is not a claim and a value`},
 		{name: "a claim of the protocol", args: "--aelos-controller=role=viewer", want: `--aelos-controller "role=viewer": claim "role" has`},
 		{name: "Aelos path without a secret", args: "--aelos-path=/relay", want: `--aelos-path "/relay": it needs aelos-secret-file`},
-		{name: "Aelos path of another protocol", args: "--aelos-secret-file=s --aelos-path=/v1/ws", want: `--aelos-path "/v1/ws": "/v1/ws" is or may be taken`},
+		{name: "Aelos path of another protocol", args: "--aelos-secret-file=s --aelos-path=/v1/ws", want: `--aelos-path "/v1/ws": "/v1/ws" belongs to the relay`},
 		{name: "Aelos path with a query", args: "--aelos-secret-file=s --aelos-path=/a?b", want: `--aelos-path "/a?b": it must be a path`},
 		{name: "no viewers", args: "--aelos-max-viewers=0", want: `--aelos-max-viewers "0": it must be from 1 to 1000`},
 		{name: "small Aelos frame", args: "--aelos-max-frame=1KiB", want: `--aelos-max-frame "1KiB": it must be from 2KiB to 1MiB`},
@@ -299,7 +300,7 @@ func TestErrorsNameTheSetting(t *testing.T) {
 		{name: "a demand that there is not", args: "--agentknock-attestation=on", want: `--agentknock-attestation "on": it must be off, check or require`},
 		{name: "attestation without roots", args: "--agentknock-attestation=check", want: `--agentknock-attestation "check": it needs a file with the roots`},
 		{name: "demand without roots", args: "--agentknock-attestation=require", want: `--agentknock-attestation "require": it needs a file with the roots`},
-		{name: "roots that nobody uses", args: "--agentknock-attestation-roots=r.pem", want: `agentknock-attestation: roots are named`},
+		{name: "unused roots", args: "--agentknock-attestation-roots=r.pem", want: `agentknock-attestation: roots are named`},
 		{name: "a pasted secret", args: "--lambda=http://127.0.0.1:1 --callback-secret-arn=s3cr3t", want: "--callback-secret-arn: it must be the ARN of a secret, not the secret itself"},
 		{name: "spread", args: "--shutdown-spread=2h", want: `--shutdown-spread "2h": it must be from 0s to 1h`},
 	}

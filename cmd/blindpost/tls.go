@@ -28,7 +28,7 @@ const (
 	NoTLS                           // a proxy in front ends TLS
 )
 
-// tlsSource is what the settings come to.
+// tlsSource is the source that the settings choose.
 func tlsSource(v settings.Values) TLSSource {
 	switch {
 	case settings.TLSCert.Of(v) != "":
@@ -45,7 +45,7 @@ func tlsSource(v settings.Values) TLSSource {
 const tlsFolder = "tls"
 
 // NewTLS makes the TLS configuration for clients, nil for NoTLS. It reads or
-// makes the certificate first, so that what is wrong with it is an error at
+// makes the certificate first, so that a wrong certificate is an error at
 // start; a certificate by ACME is fetched when the first client asks for it.
 // The hostname of the machine goes into a self-signed certificate; now is the
 // clock that it expires by.
@@ -97,9 +97,8 @@ func acmeCertificates(domains []string, email, dir string, log *slog.Logger) fun
 		if err == nil {
 			return cert, nil
 		}
-		// A name that is not ours is the client's mistake, and is not logged:
-		// anybody could fill the log with anything. (The manager refuses names
-		// that are no names by itself.)
+		// An unknown name is the client's mistake and is not logged: otherwise any
+		// client could fill the log. (The manager refuses invalid names by itself.)
 		if slices.Contains(domains, strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))) {
 			log.Warn("failed to get a certificate by ACME", "domain", hello.ServerName, "error", err)
 		}

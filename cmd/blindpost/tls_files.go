@@ -26,7 +26,6 @@ type fileStamp struct {
 	size     int64
 }
 
-// newFileCert reads the certificate.
 func newFileCert(certFile, keyFile string, log *slog.Logger) (*fileCert, error) {
 	f := &fileCert{certFile: certFile, keyFile: keyFile, log: log}
 	stamp, err := f.look()

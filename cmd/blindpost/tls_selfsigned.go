@@ -51,8 +51,8 @@ type selfSigned struct {
 	tried time.Time // when a replacement failed
 }
 
-// localNames are the names of this machine for a certificate: loopback, and what
-// the machine calls itself, if clients can call it that.
+// localNames are the names of this machine for a certificate: loopback, and the
+// host name, if it can stand in a certificate.
 func localNames(hostname string) []string {
 	names := []string{"localhost", "127.0.0.1", "::1"}
 	hostname = strings.ToLower(strings.TrimSuffix(hostname, "."))
@@ -129,7 +129,7 @@ func (s *selfSigned) fits(c *tls.Certificate) bool {
 	return true
 }
 
-// read reads the certificate and takes the key away from other users.
+// read reads the certificate, and makes its file private: it holds the key.
 func (s *selfSigned) read() (*tls.Certificate, error) {
 	name := filepath.Join(s.dir, selfSignedFile)
 	data, err := os.ReadFile(name)
@@ -213,8 +213,8 @@ func encodePEM(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// writeFile replaces a file in one step: whoever reads it gets the old content
-// or the new one, also after a crash.
+// writeFile replaces a file in one step: a reader gets the old content or the
+// new one, also after a crash.
 func writeFile(name string, data []byte, mode fs.FileMode) (err error) {
 	defer func() {
 		if err != nil {

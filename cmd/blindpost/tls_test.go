@@ -110,8 +110,7 @@ func TestSelfSignedServesEveryName(t *testing.T) {
 	}
 }
 
-// handshake lets a client shake hands with a server, and returns what the client
-// says.
+// handshake lets a client shake hands with a server, and returns the client's error.
 func handshake(t *testing.T, server, client *tls.Config) error {
 	t.Helper()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", server)
@@ -266,7 +265,7 @@ func TestLocalNames(t *testing.T) {
 		if !slices.Equal(names, append(slices.Clone(loopback), extra...)) {
 			t.Errorf("%q: %v", hostname, names)
 		}
-		// Whatever the machine is called, the certificate fits its names.
+		// The certificate fits its names for every host name.
 		s, err := newSelfSigned(t.TempDir(), names, time.Now, slog.New(slog.DiscardHandler))
 		if err != nil || !s.fits(s.cert) {
 			t.Errorf("%q: no certificate: %v", hostname, err)
@@ -379,8 +378,8 @@ func TestFilesThatCannotBeUsedStopTheStart(t *testing.T) {
 	}
 }
 
-// A certificate that was got in an earlier run is served from the data folder;
-// nobody is asked for domains that are not ours.
+// A certificate of an earlier run is served from the data folder. Let's Encrypt is not
+// asked about other domains.
 func TestACMEServesFromItsCache(t *testing.T) {
 	dir := t.TempDir()
 	cache := filepath.Join(dir, tlsFolder, "acme")

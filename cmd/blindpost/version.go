@@ -10,7 +10,7 @@ var version string
 
 // Build describes this binary.
 type Build struct {
-	Version  string // "v1.2.3", or "devel" if nobody said
+	Version  string // "v1.2.3", or "devel" if none was set
 	Revision string // commit, with "+dirty" if the tree had changes; "" if unknown
 	Go       string
 }
@@ -27,14 +27,14 @@ func (b Build) String() string {
 	return s
 }
 
-// buildInfo tells what is known about this binary.
+// buildInfo describes the running binary.
 func buildInfo() Build {
 	info, _ := debug.ReadBuildInfo()
 	return describeBuild(version, info)
 }
 
-// describeBuild takes the version that the linker was told, else that of the
-// module, which `go install` knows.
+// describeBuild takes the version that the linker has set, else that of the module,
+// which `go install` records.
 func describeBuild(linked string, info *debug.BuildInfo) Build {
 	b := Build{Version: cmp.Or(linked, "devel")}
 	if info == nil {

@@ -1,4 +1,4 @@
-// Command disconnect is the Lambda function that takes note of the end of a connection: the $disconnect route.
+// Command disconnect is the Lambda function that reports the end of a connection: the $disconnect route.
 package main
 
 import "blindpost/functions/internal/wiring"

@@ -1,6 +1,5 @@
-// Command message is the Lambda function that handles what happens on connections, in the order of each: frames,
-// their ends, and jobs that belong to one of them. Behind it is the ingress queue, or
-// the $default route itself.
+// Command message is the Lambda function that handles the events of each connection in their order: frames, its end, and
+// jobs that belong to it. They come from the ingress queue, or straight from the $default route.
 package main
 
 import "blindpost/functions/internal/wiring"

@@ -2,33 +2,33 @@ package settings
 
 // Settings of the CDK app.
 var (
-	StackName      = declare(places, shaped("stack name", `[A-Za-z][A-Za-z0-9-]{0,127}`), "stack-name", "Blindpost", "for more than one relay in a region")
+	StackName      = declare(places, shaped("stack name", `[A-Za-z][A-Za-z0-9-]{0,127}`), "stack-name", "Blindpost", "name of the stack; a second relay in a region needs another")
 	Edge           = declare(places, boolean, "edge", "false", "CloudFront in front: one host name, the paths of all dialects, the HTTP endpoints of Agentknock. Without it there is one dialect, that of default-path, at the address of the API")
-	DefaultPath    = declare(places, path, "default-path", "/v1/ws", "what a client without a path asked for; the default is Skald", readBy(Connect|Stack))
-	Domain         = declare(places, domain, "domain", "", "host name of your own, of CloudFront or else of API Gateway (which then takes default-path too, but no other path)")
+	DefaultPath    = declare(places, path, "default-path", "/v1/ws", "path, and so the protocol, of clients that connect without one; the default is that of Skald", readBy(Connect|Stack))
+	Domain         = declare(places, domain, "domain", "", "your own host name: that of CloudFront with edge, else that of API Gateway (which then also takes default-path, but no other path)")
 	CertificateARN = declare(places, certificate, "certificate-arn", "", "its certificate in ACM: in us-east-1 with edge, else in the region of the stack. Without edge, and with a hosted zone, one is made")
 	HostedZoneID   = declare(places, shaped("id of a hosted zone", `Z[A-Z0-9]+`), "hosted-zone-id", "", "hosted zone of Route 53 that gets records for domain and binary-domain; without it, the outputs say what a CNAME has to name")
 	HostedZoneName = declare(places, domain, "hosted-zone-name", "", "name of that zone")
 
 	DeletionProtection  = declare(keeping, boolean, "deletion-protection", "true", "the table cannot be deleted, and stays when the stack goes. It is turned on when all else has been made")
-	PointInTimeRecovery = declare(keeping, boolean, "point-in-time-recovery", "true", "the table can be set back to any second of the last 35 days")
-	TableInUse          = declare(keeping, shaped("name of a table", `[A-Za-z0-9_.-]{3,255}`), "table-name", "", "a table that exists already, to be used instead of the one that the stack makes: one that was set back from a backup")
+	PointInTimeRecovery = declare(keeping, boolean, "point-in-time-recovery", "true", "the table can be restored to any second of the last 35 days")
+	TableInUse          = declare(keeping, shaped("name of a table", `[A-Za-z0-9_.-]{3,255}`), "table-name", "", "existing table to use instead of that of the stack, such as one restored from a backup")
 	LogRetention        = declare(keeping, word("1", "3", "5", "7", "14", "30", "60", "90", "120", "150", "180", "365"), "log-retention-days", "14", "how long logs are kept: the times that CloudWatch offers")
 	AccessLog           = declare(keeping, boolean, "access-log", "true", "a line for each connect, frame and disconnect, without paths, queries and addresses")
 	APILoggingRole      = declare(keeping, boolean, "api-logging-role", "true", "set the role by which API Gateway writes logs. It is one for all APIs of a region: false where there is one already. It stays when the stack goes, not when its first deployment fails")
 
 	ThrottleRate  = declare(loads, count, "throttle-rate", "500", "connects, frames and disconnects a second, for the whole relay; the same for requests to the HTTP endpoints", within("1", "10000"))
-	ThrottleBurst = declare(loads, count, "throttle-burst", "1000", "as many at once", within("1", "5000"))
-	// Reserved and MaxConcurrency are by function; 0 where nobody sets them.
+	ThrottleBurst = declare(loads, count, "throttle-burst", "1000", "the same as a burst: so many at once", within("1", "5000"))
+	// Reserved and MaxConcurrency are by function; 0 if not set.
 	Reserved = map[string]Key[int64]{
-		"connect":    reserved("connect", "reserved concurrency of that function, which is also its most. Without: it shares the account's. A new account has 10 in all, and can reserve none"),
-		"message":    reserved("message", "the same for that function"),
-		"disconnect": reserved("disconnect", "the same for that function"),
-		"sweeper":    reserved("sweeper", "the same for that function"),
+		"connect":    reserved("connect", "reserved concurrency of functions/connect, which is also its maximum; without it, the function shares that of the account. A new account has 10 in all, and can reserve none"),
+		"message":    reserved("message", "the same for functions/message"),
+		"disconnect": reserved("disconnect", "the same for functions/disconnect"),
+		"sweeper":    reserved("sweeper", "the same for functions/sweeper"),
 	}
 	MaxConcurrency = map[string]Key[int64]{
-		"message": declare(loads, count, "max-concurrency-message", "", "how many calls of that function the queue of frames makes at a time", within("2", "1000")),
-		"sweeper": declare(loads, count, "max-concurrency-sweeper", "", "the same for jobs", within("2", "1000")),
+		"message": declare(loads, count, "max-concurrency-message", "", "how many calls of functions/message the queue of frames makes at a time", within("2", "1000")),
+		"sweeper": declare(loads, count, "max-concurrency-sweeper", "", "the same for functions/sweeper and the queue of jobs", within("2", "1000")),
 	}
 
 	SNSIOS     = declare(pushes, platform("APNS|APNS_SANDBOX", "APNS"), "sns-ios-arn", "", "platform application for APNs. CloudFormation cannot make one: it is made by hand, once. Without it, pushes for iOS are only logged", readBy(Sweeper|Stack))
@@ -36,8 +36,8 @@ var (
 
 	Alarms        = declare(alarms, word("none", "few", "all"), "alarms", "few", "few: 8 alarms on the 10 metrics that are free in an account; all: 13 on 15, with edge 14 on 16; none. The binary front adds one")
 	Dashboard     = declare(alarms, boolean, "dashboard", "true", "make a dashboard")
-	AlarmEmail    = declare(alarms, shaped("mail address", `[^@\s]+@[^@\s]+`), "alarm-email", "", "address to which alarms are sent. AWS asks it for consent first")
-	AlarmTopicARN = declare(alarms, shaped("ARN of a topic", `arn:[a-z-]+:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]+`), "alarm-topic-arn", "", "or a topic that exists already. Its policy has to let cloudwatch.amazonaws.com publish")
+	AlarmEmail    = declare(alarms, shaped("mail address", `[^@\s]+@[^@\s]+`), "alarm-email", "", "address to which alarms are sent. AWS first sends it a mail to confirm")
+	AlarmTopicARN = declare(alarms, shaped("ARN of a topic", `arn:[a-z-]+:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]+`), "alarm-topic-arn", "", "existing topic to which alarms are sent, instead of alarm-email. Its policy must allow cloudwatch.amazonaws.com to publish")
 
 	Fronts               = declare(binaryFront, fronts, "fronts", "", "callback addresses of binary fronts that run elsewhere: the functions call these too, and no other address but API Gateway", readBy(Handlers|Stack))
 	BinaryFront          = declare(binaryFront, boolean, "binary-front", "false", "a task on Fargate (arm64) behind a load balancer. Building its image needs Docker, and it costs about $35 a month, used or not")
@@ -48,16 +48,16 @@ var (
 	BinaryMemory         = declare(binaryFront, count, "binary-memory", "512", "memory of the task, in MB, as Fargate has it for that much of a processor", within("512", "122880"))
 )
 
-// Settings of the functions that their stack knows itself.
+// Settings of the functions whose values the stack knows.
 var (
 	Table              = declare(told, text, "table", "", "name or ARN of the DynamoDB table")
 	JobsQueueURL       = declare(told, standard, "jobs-queue-url", "", "standard queue for jobs")
 	IngressQueueURL    = declare(told, fifo, "ingress-queue-url", "", "FIFO queue for frames, the ends of connections, and their jobs; without it the front keeps the order of frames itself and calls the functions message and disconnect", readBy(Functions))
 	IngressAttempts    = declare(told, count, "ingress-attempts", "5", "maxReceiveCount of the FIFO queue", within("1", "1000"), readBy(Message))
-	APICallbackURL     = declare(told, endpoint, "api-callback-url", "", "address that takes calls about connections: https://{api}.execute-api.{region}.amazonaws.com/{stage}; without it, that of each event, which is wrong with a custom domain", readBy(Functions))
-	FrontSecretARN     = declare(told, secretARN, "front-secret-arn", "", "secret that fronts want to be shown", secret)
-	FrontSecretFile    = declare(told, file, "front-secret-file", "", "file with that secret, where there is no Secrets Manager; front-secret-arn wins")
-	OriginSecretARN    = declare(told, secretARN, "origin-secret-arn", "", "secret of which CloudFront sends one word in a header; only with it the client's address is taken from X-Forwarded-For", secret, readBy(Connect))
+	APICallbackURL     = declare(told, endpoint, "api-callback-url", "", "address for @connections: https://{api}.execute-api.{region}.amazonaws.com/{stage}; without it, that of each event, which is wrong with a custom domain", readBy(Functions))
+	FrontSecretARN     = declare(told, secretARN, "front-secret-arn", "", "secret that the functions send to fronts", secret)
+	FrontSecretFile    = declare(told, file, "front-secret-file", "", "file with that secret, where there is no Secrets Manager; front-secret-arn wins", secret)
+	OriginSecretARN    = declare(told, secretARN, "origin-secret-arn", "", "secret that CloudFront sends in a header; X-Forwarded-For is trusted only with it", secret, readBy(Connect))
 	OriginSecretHeader = declare(told, header, "origin-secret-header", "X-Origin-Secret", "header in which CloudFront sends it", readBy(Connect))
 	PathParameter      = declare(told, filled, "path-parameter", "p", "query parameter in which CloudFront puts the path", readBy(Connect))
 )

@@ -81,13 +81,13 @@ func word(words ...string) kind[string] {
 	return textOf("WORD", all, func(s string) bool { return strings.Contains(","+strings.Join(words, ",")+",", ","+s+",") })
 }
 
-// matches is compiled when it is first asked: a function that starts has no use for most patterns.
+// matches compiles the pattern at its first use: a function that starts needs few of them.
 func matches(pattern string) func(string) bool {
 	compiled := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:` + pattern + `)$`) })
 	return func(s string) bool { return compiled().MatchString(s) }
 }
 
-// listOf reads what commas separate.
+// listOf reads values that are separated by commas.
 func listOf[T any](unit, want string, read func(string) (T, bool)) kind[[]T] {
 	return kind[[]T]{unit: unit, want: want, list: true, read: func(s string) (list []T, ok bool) {
 		for one := range strings.SplitSeq(s, ",") {

@@ -34,7 +34,7 @@ func page() []byte {
 	var b bytes.Buffer
 	b.WriteString(pageHead)
 	var group *settings.Group
-	for _, s := range settings.All(settings.Everybody) {
+	for _, s := range settings.All(settings.AllReaders) {
 		if s.Group != group {
 			group = s.Group
 			fmt.Fprintf(&b, "\n## %s\n| setting | value | default | read by | reload | meaning |\n| --- | --- | --- | --- | --- | --- |\n", group.Title)

@@ -26,9 +26,9 @@ const (
 	Sweeper                        // functions/sweeper
 	Stack                          // the CDK app
 
-	Handlers  = Connect | Message | Sweeper // what handles frames and jobs
-	Functions = Handlers | Disconnect
-	Everybody = Binary | Functions | Stack
+	Handlers   = Connect | Message | Sweeper // what handles frames and jobs
+	Functions  = Handlers | Disconnect
+	AllReaders = Binary | Functions | Stack
 )
 
 // Setting is one setting.
@@ -67,7 +67,7 @@ func (s *Setting) It() *Setting { return s }
 // all are the settings in the order of their declaration.
 var all []*Setting
 
-// All lists the settings that somebody of readers reads, by groups.
+// All lists the settings that any of readers reads, by groups.
 func All(readers Readers) []*Setting {
 	list := slices.DeleteFunc(slices.Clone(all), func(s *Setting) bool { return s.Readers&readers == 0 })
 	slices.SortStableFunc(list, func(a, b *Setting) int { return slices.Index(groups, a.Group) - slices.Index(groups, b.Group) })
@@ -85,7 +85,7 @@ func readBy(r Readers) option { return func(s *Setting) { s.Readers = r } }
 func secret(s *Setting) { s.Secret = true }
 func once(s *Setting)   { s.Reload = false }
 
-// declare makes a setting. Without a default it is the zero value until somebody sets it.
+// declare makes a setting. Without a default its value is zero until it is set.
 func declare[T any](g *Group, k kind[T], name, def, help string, options ...option) Key[T] {
 	s := &Setting{
 		Name: name, Default: def, Help: help, Unit: k.unit, Want: k.want, Group: g, Readers: g.reader, Reload: g.reload, List: k.list,

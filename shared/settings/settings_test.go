@@ -17,19 +17,19 @@ import (
 	"blindpost/shared/table"
 )
 
-// Each declaration is whole and right in itself.
+// Each declaration is complete, and its default and bounds are valid.
 func TestDeclarations(t *testing.T) {
 	seen := map[string]bool{}
-	for _, s := range settings.All(settings.Everybody) {
+	for _, s := range settings.All(settings.AllReaders) {
 		if seen[s.Name] {
 			t.Errorf("%s is declared twice", s.Name)
 		}
 		seen[s.Name] = true
 		if s.Help == "" || s.Want == "" || s.Unit == "" && !s.Switch || s.Group == nil || s.Readers == 0 {
-			t.Errorf("%s is not all said", s.Name)
+			t.Errorf("%s is not fully declared", s.Name)
 		}
 		if s.Readers&settings.Binary == 0 && s.Reload {
-			t.Errorf("%s changes with a reload of what does not read it", s.Name)
+			t.Errorf("%s changes with a reload of the binary, which does not read it", s.Name)
 		}
 		for _, text := range []string{s.Default, s.Min, s.Max} {
 			if text == "" {
@@ -42,17 +42,17 @@ func TestDeclarations(t *testing.T) {
 	}
 }
 
-// Who is not declared to read a setting cannot read it.
+// A reader that is not declared for a setting cannot read it.
 func TestOnlyReadersRead(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("a setting was read by somebody else")
+			t.Error("a setting was read by another reader")
 		}
 	}()
 	settings.Table.Of(settings.For(settings.Binary, settings.Line))
 }
 
-// What the declaration says in words is what the code goes by elsewhere.
+// Defaults and bounds that are written as text are those of the code.
 func TestDeclarationsFitTheCode(t *testing.T) {
 	d := settings.Defaults()
 	if settings.DefaultPath.Of(d) != skald.Path || settings.AelosController.Of(d) != aelos.DefaultController.String() {
@@ -70,14 +70,14 @@ func TestDeclarationsFitTheCode(t *testing.T) {
 }
 
 // A setting is used where it is declared to be read: by the binary, by the functions or what both are made of, by the
-// stack. Nobody uses one without being declared, see Key.Of.
+// stack. A reader that is not declared panics, see Key.Of.
 func TestEverySettingIsBound(t *testing.T) {
 	goNames := declared(t)
 	used := map[string]map[string]bool{}
 	for _, part := range []string{"cmd/blindpost", "functions", "infra", "shared"} {
 		used[part] = uses(t, filepath.Join("../..", part))
 	}
-	for _, s := range settings.All(settings.Everybody) {
+	for _, s := range settings.All(settings.AllReaders) {
 		goName := goNames[s.Name]
 		for _, r := range []struct {
 			reader settings.Readers
@@ -103,7 +103,7 @@ func TestEverySettingIsBound(t *testing.T) {
 	}
 }
 
-// declared are the names of all settings in Go, by their own.
+// declared maps the name of each setting to its Go name.
 func declared(t *testing.T) map[string]string {
 	goNames := map[string]string{}
 	for _, file := range []string{"declared.go", "declared_aws.go"} {

@@ -11,10 +11,10 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Values are the settings of one reader: what somebody has set, and the defaults.
+// Values are the settings of one reader: what was set, and the defaults.
 type Values struct {
 	reader Readers
-	spell  Spelling // where nobody has set anything
+	spell  Spelling // of settings that were not set
 	given  map[*Setting]given
 }
 
@@ -23,18 +23,18 @@ type given struct {
 	text, place string
 }
 
-// For makes the Values of a reader that nobody has told anything. Its own way to write names is spell.
+// For makes the Values of a reader, with nothing set. spell is how this reader writes names.
 func For(reader Readers, spell Spelling) Values {
 	return Values{reader, spell, map[*Setting]given{}}
 }
 
-// Defaults are the Values of someone who says nothing.
-func Defaults() Values { return For(Everybody, Line) }
+// Defaults are Values with nothing set.
+func Defaults() Values { return For(AllReaders, Line) }
 
-// Of is the value of a setting. Whoever asks has to be among its declared readers.
+// Of is the value of a setting. It panics if v is of a reader that is not declared for the setting.
 func (k Key[T]) Of(v Values) T {
 	if k.Readers&v.reader == 0 {
-		panic("setting " + k.Name + " is not declared for who reads it")
+		panic("setting " + k.Name + " is not declared for this reader")
 	}
 	value, ok := v.value(k.Setting).(T)
 	if !ok {
@@ -54,10 +54,10 @@ func (v Values) value(s *Setting) any {
 	return value
 }
 
-// IsSet reports whether somebody has set it to anything.
+// IsSet reports whether the setting was set to a text that is not empty.
 func (v Values) IsSet(n Named) bool { return v.given[n.It()].text != "" }
 
-// Lookup finds a setting of this reader. The error says what is the nearest.
+// Lookup finds a setting of this reader. The error names the nearest one.
 func (v Values) Lookup(name string) (*Setting, error) { return v.lookup(name, Line) }
 
 func (v Values) lookup(name string, spell Spelling) (*Setting, error) {
@@ -71,7 +71,7 @@ func (v Values) lookup(name string, spell Spelling) (*Setting, error) {
 	return nil, Unknown("setting", name, names, spell)
 }
 
-// Unknown says that there is no such thing as name, and which of names is near.
+// Unknown is the error about an unknown name. It names the nearest of names.
 func Unknown(thing, name string, names []string, spell Spelling) error {
 	nearest, least := "", len(name)/3+2
 	for _, known := range names {
@@ -85,8 +85,8 @@ func Unknown(thing, name string, names []string, spell Spelling) error {
 	return fmt.Errorf("there is no such %s; the nearest is %s", thing, spell(nearest))
 }
 
-// Set reads one value, which replaces an earlier one; no text takes back what has no default. The error says where it stands, which is file (if there is one) and
-// its name as spell writes it.
+// Set reads one value, which replaces an earlier one; an empty text resets a setting without a default. The error begins with
+// the place: file, if it is not empty, and the name as spell writes it.
 func (v Values) Set(file string, spell Spelling, name, text string) error {
 	place := file + spell(name)
 	s, err := v.lookup(name, spell)
@@ -113,7 +113,7 @@ func (g given) quote(s *Setting) string {
 	return fmt.Sprintf("%s %q", g.place, g.text)
 }
 
-// SetEnviron takes what belongs to us of an environment, as os.Environ lists it. A variable that is set to nothing counts
+// SetEnviron sets what our variables in an environment say, as os.Environ lists it. A variable that is set to nothing counts
 // as not set.
 func (v Values) SetEnviron(environ []string) error {
 	var errs []error
@@ -135,8 +135,8 @@ func (v Values) SetEnviron(environ []string) error {
 	return errors.Join(errs...)
 }
 
-// Wrong complains of a setting that can be read and makes no sense: where it was set, its value, and what to do. Settings
-// among args are named as this reader does.
+// Wrong is the error about a setting that can be read but does not fit: where it was set, its value, and what to do.
+// Settings among args are named as this reader writes them.
 func (v Values) Wrong(n Named, format string, args ...any) error {
 	for i, a := range args {
 		if n, ok := a.(Named); ok {
@@ -150,7 +150,7 @@ func (v Values) Wrong(n Named, format string, args ...any) error {
 	return fmt.Errorf(place+": "+format, args...)
 }
 
-// Told is what another program has to be told, by names: all that it reads and that was set here.
+// Told are the settings that were set here and that reader reads, by their names: what a program must pass on to it.
 func (v Values) Told(reader Readers) map[string]string {
 	told := map[string]string{}
 	for s, g := range v.given {

@@ -2,8 +2,8 @@ package costrun
 
 import "time"
 
-// What the run takes for granted about AWS: how long its services take to answer, as
-// seen from a function in the same region, and what a function needs beside waiting.
+// What the run assumes about AWS: how long its services take to answer, as
+// seen from a function in the same region, and what a function needs besides waiting.
 // All of it is on the cautious side.
 const (
 	initTime = 200 * time.Millisecond // of a new process; charged since August 2025
@@ -30,7 +30,7 @@ const (
 	itemBytes = 100
 )
 
-// assumed says so.
+// assumed describes the assumptions in words.
 func assumed() []string {
 	return []string{
 		"a new process of a function takes " + initTime.String() + ", and lives for " + idleLife.String() + " without work",

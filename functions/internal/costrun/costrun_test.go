@@ -16,8 +16,8 @@ var write = flag.String("write", "", "write the counts of this run to a file")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The counts that package cost keeps are what a day takes. If this fails because the
-// relay has become cheaper or dearer, `make cost-keep` keeps the new counts.
+// The counts that package cost keeps are what a day takes. If this fails because
+// the relay takes more or less than before, `make cost-keep` keeps the new counts.
 func TestCounts(t *testing.T) {
 	idle := Day(t, 0, maxAge)
 	one := Day(t, 1, maxAge)
@@ -48,7 +48,7 @@ func TestCounts(t *testing.T) {
 }
 
 // What two households take is what one takes, twice, but for starting processes:
-// those are shared. So a bill for many households is rather too high.
+// those are shared. So a bill for many households is too high rather than too low.
 func TestHouseholdsAddUp(t *testing.T) {
 	idle := Day(t, 0, maxAge)
 	one := Day(t, 1, maxAge).Minus(idle)

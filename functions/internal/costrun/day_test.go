@@ -41,7 +41,7 @@ const (
 	sleepBefore   = 20 * time.Minute
 	betweenAsks   = 36 * time.Second
 	betweenAnswer = 500 * time.Millisecond
-	// What a household does does not happen at the moments of the clock, as that would
+	// The acts of a household do not happen at the moments of the clock, as that would
 	// take a second process each time, or none, by chance.
 	besideClock = 37 * time.Second
 	// No two households do the same at the same moment.
@@ -54,7 +54,7 @@ const (
 	liveADay   = phones * sessions * questions * (1 + answers)
 )
 
-// day says so in words.
+// day describes it in words.
 func day() []string {
 	session := questions * betweenAsks
 	return []string{
@@ -68,7 +68,7 @@ func day() []string {
 	}
 }
 
-// Day runs a day with so many households and returns what it took.
+// Day runs a day with a number of households and returns what it took.
 func Day(t *testing.T, households int, connectionAge time.Duration) (use cost.Use) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, connectionAge)
@@ -133,7 +133,7 @@ func (s *stage) newHome() *home {
 	}
 	go func() { h.ended <- h.agent.Run(ctx) }()
 	s.t.Cleanup(h.end)
-	early, give := context.WithTimeout(ctx, 2*time.Minute) // in a bubble nobody else gives up
+	early, give := context.WithTimeout(ctx, 2*time.Minute) // in a bubble nothing else ends the wait
 	defer give()
 	if err := h.agent.WaitConnected(early); err != nil {
 		s.t.Fatalf("the agent does not connect: %v; logged: %s", err, s.log.worst())
@@ -211,7 +211,7 @@ func (h *home) phoneDay(i int, begin time.Time) {
 	}
 }
 
-// tell has the agent send, ask the phone. Who is just connecting sends then.
+// tell has the agent send, ask the phone. A peer that is just connecting sends afterwards.
 func (h *home) tell(phone *sk.Client, size int, live bool) {
 	h.send(h.agent.WaitConnected, func(ctx context.Context) error {
 		p, err := h.agent.NewPayload(sk.KindInboxUpdate, filled(size))
@@ -258,7 +258,7 @@ func filled(size int) map[string]string {
 	return map[string]string{"text": strings.Repeat("x", size-around)}
 }
 
-// check sees that what was counted was the real thing: the messages have come. One
+// check expects that the messages have come, so that real work was counted. A message
 // that is written while API Gateway ends a connection may be lost.
 func (h *home) check() {
 	stored, live := h.stored.Load(), h.live.Load()

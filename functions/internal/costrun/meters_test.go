@@ -80,7 +80,7 @@ func (q *queues) count(url string, add func(*cost.Queue)) {
 
 func requests(bytes int) float64 { return float64(max(1, (bytes+64<<10-1)/(64<<10))) }
 
-// put sends without waiting: API Gateway does so, and nobody pays for its time.
+// put sends without waiting: API Gateway does so, and its time is not charged.
 func (q *queues) put(ctx context.Context, in *awssqs.SendMessageInput) (*awssqs.SendMessageOutput, error) {
 	q.count(*in.QueueUrl, func(u *cost.Queue) { u.Sends += requests(len(*in.MessageBody)) })
 	return q.API.SendMessage(ctx, in)

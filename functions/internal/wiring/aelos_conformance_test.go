@@ -12,7 +12,7 @@ import (
 
 // The conformance suite of the Aelos dialect against the functions, by way of what
 // API Gateway is: payloads are base64 in text frames, there are no close codes, and
-// nobody pings.
+// no pings.
 func TestAelosConformance(t *testing.T) {
 	runAelos(t, false)
 }
@@ -37,7 +37,7 @@ func runAelos(t *testing.T, binary bool) {
 			Secret: []byte(aelosSecret),
 			Base64: !binary,
 			Lacks: []string{
-				// Nobody pings.
+				// There are no pings.
 				"Section2_LivenessSweep", "Vanish_AViewerWithoutAFIN", "Vanish_ABoatWithoutAFIN", "Vanish_TheLastViewerFreesItsPlace",
 				// It loses no snapshot.
 				"Section4_SlowViewerLosesSnapshots", "Section4_SlowBoatLosesNoCommandInSilence",

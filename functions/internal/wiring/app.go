@@ -20,8 +20,8 @@ type App struct {
 	values  settings.Values
 	backend Backend
 	queue   *sqs.Queue
-	// core makes the relay when it is first needed: the storage is opened then, and
-	// functions/disconnect may never need it.
+	// core makes the relay, with its storage, at the first use: functions/disconnect
+	// may never need it.
 	core    func(context.Context) (*core, error)
 	ingress *sqs.Consumer
 	jobs    *sqs.Consumer
@@ -31,25 +31,25 @@ type App struct {
 type core struct {
 	relay   *relay.Relay
 	adapter *apigw.Adapter
-	// http serves what is no WebSocket.
+	// http serves requests other than WebSocket upgrades.
 	http http.Handler
 	// run runs the jobs of both queues.
 	run func(context.Context, sqs.Message) error
 }
 
 // New makes an App. It connects to nothing.
-func New(v settings.Values, b Backend) *App {
-	a := &App{values: v, backend: b}
-	a.queue = sqs.New(b.SQS, sqs.Options{
+func New(v settings.Values, backend Backend) *App {
+	a := &App{values: v, backend: backend}
+	a.queue = sqs.New(backend.SQS, sqs.Options{
 		Standard: settings.JobsQueueURL.Of(v), FIFO: settings.IngressQueueURL.Of(v),
-		GroupID: apigw.GroupID, Now: b.Now, NewID: b.NewID,
+		GroupID: apigw.GroupID, Now: backend.Now, NewID: backend.NewID,
 	})
-	a.ingress = sqs.NewConsumer(b.SQS, sqs.ConsumerOptions{
-		QueueURL: settings.IngressQueueURL.Of(v), MaxAttempts: int(settings.IngressAttempts.Of(v)), Log: b.Log,
+	a.ingress = sqs.NewConsumer(backend.SQS, sqs.ConsumerOptions{
+		QueueURL: settings.IngressQueueURL.Of(v), MaxAttempts: int(settings.IngressAttempts.Of(v)), Log: backend.Log,
 	})
-	a.jobs = sqs.NewConsumer(b.SQS, sqs.ConsumerOptions{QueueURL: settings.JobsQueueURL.Of(v), Log: b.Log})
+	a.jobs = sqs.NewConsumer(backend.SQS, sqs.ConsumerOptions{QueueURL: settings.JobsQueueURL.Of(v), Log: backend.Log})
 	a.core = memoize(func(ctx context.Context) (*core, error) {
-		t, err := b.Table(ctx)
+		t, err := backend.Table(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -58,7 +58,7 @@ func TestAttestation(t *testing.T) {
 	}
 }
 
-// Without its roots the function does nothing, rather than take devices unseen.
+// Without its roots the function refuses everything, rather than accept devices unchecked.
 func TestAttestationWithoutItsRoots(t *testing.T) {
 	d := newDesk(t, wiring.Connect, "BLINDPOST_AGENTKNOCK_ATTESTATION=check", "BLINDPOST_AGENTKNOCK_ATTESTATION_ROOTS="+filepath.Join(t.TempDir(), "none.pem"))
 	out, err := d.sample(wiring.Connect, "http-claim.json")

@@ -33,11 +33,11 @@ import (
 	"blindpost/shared/table/dynamo"
 )
 
-// Backend is what the functions stand on.
+// Backend is the AWS services, the clock and the randomness of the functions.
 type Backend struct {
-	// Table and what follows answer with the same client each time; they make it
-	// when it is first needed. (Connections is asked once for an address.) After a
-	// failure they are asked again with the next request.
+	// Table, SQS and SNS return the same client each time, which they make at the first
+	// call. (Connections is called once for each address.) After a failure they are
+	// called again with the next request.
 	Table       func(ctx context.Context) (table.Table, error)
 	SQS         func(ctx context.Context) (sqs.API, error)
 	SNS         func(ctx context.Context) (sns.API, error)
@@ -100,15 +100,15 @@ func AWS(v settings.Values) Backend {
 	}
 }
 
-// What the HTTP client below all clients waits for. AWS is next door and answers
+// Timeouts of the HTTP client that all AWS clients share. AWS is next door and answers
 // within milliseconds, and every second counts towards the timeout of a function.
 const (
 	dialTimeout   = 3 * time.Second
 	tlsTimeout    = 3 * time.Second
 	answerTimeout = 10 * time.Second
-	// idleTimeout is how long an unused connection is kept. While a function is
-	// frozen nobody answers on its connections, and AWS or something on the way gives
-	// them up; the first write on such a connection is uncertain (see table/dynamo).
+	// idleTimeout is how long an unused connection is kept. A frozen
+	// function does not answer on its connections, and AWS or a device on the way drops
+	// them; the first write on such a connection is uncertain (see table/dynamo).
 	idleTimeout = 20 * time.Second
 )
 

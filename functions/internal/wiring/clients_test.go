@@ -28,8 +28,8 @@ import (
 	"blindpost/shared/table/dynamo"
 )
 
-// A function that was frozen finds no connection that has died meanwhile, and none
-// of its calls waits for as long as the function may take.
+// A thawed function does not reuse a connection that has died meanwhile, and none of its
+// calls waits for as long as the function may take.
 func TestHTTPClient(t *testing.T) {
 	c := newHTTPClient()
 	tr := c.GetTransport()
@@ -41,7 +41,7 @@ func TestHTTPClient(t *testing.T) {
 	}
 }
 
-// wire looks at the bodies of the requests and refuses each for good, so that nobody
+// wire looks at the bodies of the requests and refuses each for good, so that no client
 // tries again.
 type wire struct {
 	sent  int
@@ -63,8 +63,8 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// All adapters hear the answers of AWS out (see awsclient.Patient), whoever made
-// their clients.
+// All adapters wait for the answers of AWS (see awsclient.Patient), also with clients that
+// were made elsewhere.
 func TestAdaptersArePatient(t *testing.T) {
 	w := new(wire)
 	cfg := aws.Config{

@@ -32,7 +32,7 @@ func TestConformance(t *testing.T) {
 			Lacks: []string{
 				// What is posted counts as delivered.
 				"Section6_3_UnconfirmedComesAgain", "Hostile_SilentNetworkLosesNothing", "Hostile_SilentNetworkOfTheAgent", "Hostile_NetworkThatComesBack",
-				// Nobody pings.
+				// There are no pings.
 				"Section8_PingsAndIdleTimeout", "Section8_SilentNetworkIsNoticed",
 				// 128 KiB as base64.
 				"Section5_TooManyKeys", "Section10_LiveSizeBeforeAuth", "Section10_MuchBeforeAuth", "Section10_LiveFrame",

@@ -38,8 +38,8 @@ func TestSampleConnectAgain(t *testing.T) {
 	}
 }
 
-// A device that has connected anew meanwhile is not taken back to the connection before,
-// whose answer was lost.
+// A device that has connected again meanwhile keeps its new connection, when the $connect
+// of the older one, whose answer was lost, is repeated.
 func TestSampleDeviceReplacedBeforeItIsAskedAgain(t *testing.T) {
 	d := newDesk(t, wiring.Connect, "BLINDPOST_ORIGIN_SECRET_ARN="+secretARN)
 	d.http("http-claim.json", 200, "")

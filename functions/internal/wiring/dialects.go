@@ -12,9 +12,9 @@ import (
 	"blindpost/shared/settings/secret"
 )
 
-// useDialects adds all dialects. It returns the one that serves HTTP too. A function
-// whose roots of attestation cannot be read does not work: that is found when it is
-// deployed, and a device that nobody vouches for would not be.
+// useDialects adds all dialects, and returns the one that serves HTTP too. A function that
+// cannot read the roots of attestation refuses everything: that is noticed at the
+// deployment, while a device without a valid attestation would not be.
 func (a *App) useDialects(r *relay.Relay, pusher push.Sender) (*agentknock.Dialect, error) {
 	r.Use(skald.New(r, skald.Options{
 		Limits:   skald.LimitsFrom(a.values),
@@ -31,7 +31,7 @@ func (a *App) useDialects(r *relay.Relay, pusher push.Sender) (*agentknock.Diale
 	return knock, a.useAelos(r)
 }
 
-// useAelos adds that dialect, which is spoken if there is a secret.
+// useAelos adds Aelos, if there is a secret for it.
 func (a *App) useAelos(r *relay.Relay) error {
 	read := a.secret(settings.AelosSecretARN, settings.AelosSecretFile)
 	if read == nil {
@@ -45,7 +45,7 @@ func (a *App) useAelos(r *relay.Relay) error {
 	return err
 }
 
-// secret reads a secret from Secrets Manager or else from a file; nil if no place is named.
+// secret reads a secret from Secrets Manager or else from a file; nil if neither is set.
 func (a *App) secret(arn, file settings.Key[string]) func(context.Context) (string, error) {
 	if id := arn.Of(a.values); id != "" {
 		return func(ctx context.Context) (string, error) { return a.backend.Secret(ctx, id) }

@@ -52,7 +52,7 @@ func TestWrongSettings(t *testing.T) {
 		{wiring.Connect, "BLINDPOST_ORIGIN_SECRET_ARN=swordfish", "BLINDPOST_ORIGIN_SECRET_ARN: it must be the ARN of a secret, not the secret itself"},
 		{wiring.Connect, "BLINDPOST_AELOS_SECRET_ARN=swordfish", "BLINDPOST_AELOS_SECRET_ARN: it must be the ARN of a secret, not the secret itself"},
 		{wiring.Connect, "BLINDPOST_AELOS_SECRET_ARN=arn:x BLINDPOST_AELOS_SECRET_FILE=y", "BLINDPOST_AELOS_SECRET_ARN: it excludes BLINDPOST_AELOS_SECRET_FILE"},
-		{wiring.Connect, "BLINDPOST_AELOS_PATH=/v1/ws", `BLINDPOST_AELOS_PATH "/v1/ws": "/v1/ws" is or may be taken`},
+		{wiring.Connect, "BLINDPOST_AELOS_PATH=/v1/ws", `BLINDPOST_AELOS_PATH "/v1/ws": "/v1/ws" belongs to the relay`},
 		{wiring.Connect, "BLINDPOST_AELOS_CONTROLLER=role=viewer", `BLINDPOST_AELOS_CONTROLLER "role=viewer": claim "role" has a meaning of its own`},
 		{wiring.Connect, "BLINDPOST_AELOS_MAX_FRAME=128KiB", `BLINDPOST_AELOS_MAX_FRAME "128KiB": it must be at most 98304 on AWS`},
 		{wiring.Connect, "BLINDPOST_AELOS_MAX_VIEWERS=0", "BLINDPOST_AELOS_MAX_VIEWERS"},
@@ -180,8 +180,8 @@ func (e *edge) connect(t *testing.T, app *wiring.App, word string) (address stri
 	return address
 }
 
-// A secret is read once and again after five minutes; both words of a rotation
-// count; and when it cannot be read again, the last one goes on counting.
+// A secret is read once and again after five minutes; both values of a rotation
+// count; and when it cannot be read again, the last one still counts.
 func TestOriginSecret(t *testing.T) {
 	e := &edge{secret: "old", now: sampleTime}
 	e.table = mem.New(func() time.Time { return e.now })

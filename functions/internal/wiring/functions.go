@@ -67,10 +67,10 @@ func (a *App) invoke(ctx context.Context, f Function, payload []byte) ([]byte, e
 	return json.Marshal(res)
 }
 
-// accepted is the answer to API Gateway for a route that has none for the peer.
+// accepted is the answer to API Gateway on a route that sends the peer no answer.
 var accepted = events.APIGatewayProxyResponse{StatusCode: 200}
 
-// decode reads an event. What is wrong with it is not quoted.
+// decode reads an event. The error quotes nothing of it.
 func decode(payload []byte, v any) error {
 	if err := json.Unmarshal(payload, v); err != nil {
 		return errors.New("failed to decode the event: not JSON of the right form")
@@ -134,7 +134,7 @@ func (a *App) message(ctx context.Context, payload []byte) (any, error) {
 const giveUpTime = time.Second
 
 // fromIngress handles a frame, the end of a connection, or a job. A frame that cannot
-// be handled ends its connection, also if the reason is that it cannot be read.
+// be handled, or not even be read, ends its connection.
 func (a *App) fromIngress(ctx context.Context, c *core, m sqs.Message) error {
 	r, ok, err := record.Parse(m.Body)
 	if err == nil && !ok {
@@ -144,7 +144,7 @@ func (a *App) fromIngress(ctx context.Context, c *core, m sqs.Message) error {
 		err = c.adapter.Handle(ctx, r, m.ID)
 	}
 	if err != nil && m.Last {
-		// Also if the frame has used up all of its time.
+		// The frame may have used up the time of ctx.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpTime)
 		defer cancel()
 		return errors.Join(err, c.adapter.GiveUp(ctx, r, m.Group))
@@ -169,8 +169,8 @@ func (a *App) direct(ctx context.Context, c *core, payload []byte) (any, error) 
 	return accepted, nil
 }
 
-// disconnect puts the end of a connection behind the frames of it that are still
-// waiting; without a queue there are none.
+// disconnect puts the end of a connection into the ingress queue, behind the frames that
+// still wait there. Without a queue none do.
 func (a *App) disconnect(ctx context.Context, payload []byte) (any, error) {
 	if settings.IngressQueueURL.Of(a.values) == "" {
 		c, err := a.core(ctx)

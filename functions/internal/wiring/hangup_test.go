@@ -49,7 +49,7 @@ func TestHangUpAndRedial(t *testing.T) {
 	}
 }
 
-// The functions never hear of the end of a connection, and nobody writes to it: the
+// The functions are not told of the end of a connection, and no peer writes to it: the
 // schedule finds out.
 func TestScheduleFindsALostDisconnect(t *testing.T) {
 	h := open(t, false, false)

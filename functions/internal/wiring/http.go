@@ -15,8 +15,7 @@ import (
 	"blindpost/shared/settings"
 )
 
-// maxBody is more than any endpoint takes, in plain, and bounds what is decoded from
-// base64.
+// maxBody bounds a decoded body. Every endpoint takes less.
 const maxBody = 1 << 20
 
 // httpRequest reads the event of an HTTP API (payload format 2.0); false if it is
@@ -48,7 +47,7 @@ func (a *App) serveHTTP(ctx context.Context, e events.APIGatewayV2HTTPRequest) (
 }
 
 // upgradeRequired is the answer to a plain GET at a path of WebSockets. The HTTP API has
-// no such route; our own front passes on what it does not know itself.
+// no such route; our own front passes unknown requests on.
 var upgradeRequired = events.APIGatewayV2HTTPResponse{
 	StatusCode: http.StatusUpgradeRequired,
 	Headers: map[string]string{
@@ -57,7 +56,7 @@ var upgradeRequired = events.APIGatewayV2HTTPResponse{
 	Body: `{"error":"upgrade_required","message":"This path speaks WebSocket."}`,
 }
 
-// requestOf makes the request, or the answer to what cannot be one.
+// requestOf makes the request, or the answer to an event that is no valid one.
 func requestOf(ctx context.Context, e events.APIGatewayV2HTTPRequest) (*http.Request, *events.APIGatewayV2HTTPResponse) {
 	body, no := bodyOf(e)
 	if no != nil {
@@ -79,7 +78,7 @@ func requestOf(ctx context.Context, e events.APIGatewayV2HTTPRequest) (*http.Req
 	return r, nil
 }
 
-// bodyOf is the body in plain. What is far too long is not decoded.
+// bodyOf is the decoded body. A body that is far too long is not decoded.
 func bodyOf(e events.APIGatewayV2HTTPRequest) ([]byte, *events.APIGatewayV2HTTPResponse) {
 	tooLarge := func() ([]byte, *events.APIGatewayV2HTTPResponse) {
 		return nil, mistake(http.StatusRequestEntityTooLarge, "PAYLOAD_TOO_LARGE", "The body is too large.")
@@ -103,8 +102,7 @@ func bodyOf(e events.APIGatewayV2HTTPRequest) ([]byte, *events.APIGatewayV2HTTPR
 	return body, nil
 }
 
-// mistake is the answer to a request that no handler can be given, in the form that
-// theirs have.
+// mistake is the answer to an invalid request, in the form of the handlers' answers.
 func mistake(status int, code, message string) *events.APIGatewayV2HTTPResponse {
 	return &events.APIGatewayV2HTTPResponse{
 		StatusCode: status,
@@ -121,7 +119,7 @@ func remoteIP(r *http.Request) netip.Addr {
 	return ip
 }
 
-// recorder is a response in the making.
+// recorder collects a response.
 type recorder struct {
 	header http.Header
 	status int

@@ -153,8 +153,8 @@ func frame(t *testing.T, posted string) *skaldpb.RelayFrame {
 	return f
 }
 
-// writer is a table that is written to: whoever connects without a word of who it is
-// costs no more reads than that of its own record, should it have asked before.
+// writer is a table that is written to, and is read for one item only: a connection
+// without credentials costs one read, that of its own record, in case $connect is repeated.
 type writer struct{ table.Table }
 
 var errNoRight = errors.New("the role has no right to do that")
@@ -367,7 +367,7 @@ func TestEventsThatAreNone(t *testing.T) {
 			}
 		}
 	}
-	// A message that is nothing goes to the dead letters in the end.
+	// A message of no known kind goes to the dead letters in the end.
 	for _, body := range []string{"", "x", "{}", `{"event":"CONNECT"}`, `{"kind":"nothing that there is"}`, `{"kind":"pump","body":"!"}`} {
 		quoted, _ := json.Marshal(body)
 		for _, f := range []wiring.Function{wiring.Message, wiring.Sweeper} {

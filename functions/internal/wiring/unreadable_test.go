@@ -10,8 +10,8 @@ import (
 )
 
 // A frame whose record cannot be read is not dropped in silence: it goes to the dead
-// letters, and its connection ends, as with any other frame that fails. Whose it is says
-// its message group.
+// letters, and its connection ends, as with any other frame that fails. The message
+// group names the connection.
 func TestUnreadableFrameEndsItsConnection(t *testing.T) {
 	const good = `{"event":"MESSAGE","connectionId":"` + sampleID + `","domainName":"d.example","stage":"prod","messageId":"m=","requestTimeEpoch":"1790241143502","isBase64Encoded":false,"body":"AAAA"}`
 	change := func(pair ...string) string {

@@ -19,18 +19,28 @@ func File(name string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) {
 		f, err := os.Open(name)
 		if err != nil {
-			return "", fmt.Errorf("failed to read a secret: %w", err)
+			return "", unnamed(err)
 		}
 		defer f.Close()
 		data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 		if err != nil {
-			return "", fmt.Errorf("failed to read a secret: %w", err)
+			return "", unnamed(err)
 		}
 		if len(data) > maxFile {
-			return "", fmt.Errorf("failed to read a secret: %s is larger than %d bytes", name, maxFile)
+			return "", fmt.Errorf("failed to read a secret: its file is larger than %d bytes", maxFile)
 		}
 		return string(data), nil
 	}
+}
+
+// unnamed is the error without the name of the file: an operator may have written the
+// secret itself in its place.
+func unnamed(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return fmt.Errorf("failed to read a secret: %w: name its file, do not write the secret itself", err)
 }
 
 // EnsureFile makes a file with a random secret of 128 bits, which only its owner may
