@@ -1,13 +1,13 @@
 //go:build cdk
 
-// Command infra is the CDK app of Blindpost: one stack that holds the relay on
-// AWS, paid per use. `cdk synth`, `cdk deploy` and the like run
-// it (cdk.json in the root of the repository says how).
+// Command infra is the CDK app of Blindpost: one stack that holds the relay on AWS, paid
+// per use. `cdk synth`, `cdk deploy` and the like run it (see cdk.json in the root of the
+// repository).
 //
-// Without any setting the stack is complete and can be deployed. What can be set
-// is in docs/settings.md; a setting that is unknown or makes no sense ends
-// the run before anything is made. The checks of cdk-nag are part of every run: a
-// finding that is not suppressed with a reason fails `cdk synth` and `cdk deploy`.
+// Without any setting the stack is complete and can be deployed. docs/settings.md lists
+// the settings. An unknown setting, or settings that contradict each other, end the run
+// before anything is made. The checks of cdk-nag are part of every run: a finding that is
+// not suppressed with a reason fails `cdk synth` and `cdk deploy`.
 package main
 
 import (

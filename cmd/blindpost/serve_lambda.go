@@ -108,11 +108,12 @@ func lambdaServer(v settings.Values, m *metrics.Metrics, log *slog.Logger) (serv
 
 // callbackSecret reads the secret at once, so that a wrong secret is an error at start.
 func callbackSecret(ctx context.Context, v settings.Values, clients invoke.Clients, log *slog.Logger) (*secret.Rotating, error) {
-	o := secret.Options{Long: true, Log: log}
+	o, place := secret.Options{Long: true, Log: log}, settings.CallbackSecretFile
 	if arn := settings.CallbackSecretARN.Of(v); arn != "" {
+		place = settings.CallbackSecretARN
 		var err error
 		if o.Read, err = clients.Secret(ctx, arn); err != nil {
-			return nil, v.Wrong(settings.CallbackSecretARN, "%w", err)
+			return nil, v.Wrong(place, "%w", err)
 		}
 	} else {
 		name, ours := callbackSecretFile(v)
@@ -129,7 +130,7 @@ func callbackSecret(ctx context.Context, v settings.Values, clients invoke.Clien
 	}
 	shared := secret.New(o)
 	if _, err := shared.Current(ctx); err != nil {
-		return nil, fmt.Errorf("failed to read the secret of callbacks: %w", err)
+		return nil, v.Wrong(place, "%w", err)
 	}
 	return shared, nil
 }

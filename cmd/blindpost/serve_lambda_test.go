@@ -50,7 +50,7 @@ func TestLambdaSettings(t *testing.T) {
 		{front("--callback-url", "http://f.example"), `--callback-url "http://f.example": callback address is not https`},
 		{front("--callback-url", "https://f.example/"), `--callback-url "https://f.example/": it must be a URL such as https://relay.example.org, with no more than a host and a path, and no slash`},
 		{front("--callback-tls-cert", "c"), `--callback-tls-cert "c": it needs callback-tls-key`},
-		{front("--callback-secret-file", "f", "--callback-secret-arn", "arn:x"), `--callback-secret-file "f": it excludes`},
+		{front("--callback-secret-file", "f", "--callback-secret-arn", "arn:x"), `--callback-secret-file: it excludes`},
 		{front("--callback-secret-arn", "the secret itself"), "not the secret itself"},
 	} {
 		_, err := ParseSettings(tt.args, io.Discard)

@@ -40,7 +40,7 @@ func TestAelosSecretFile(t *testing.T) {
 			var log bytes.Buffer
 			a, err := nodeAelos(s, slog.New(slog.NewTextHandler(&log, nil)))
 			if tt.want == nil {
-				if err == nil || !strings.Contains(err.Error(), "--aelos-secret-file ") {
+				if err == nil || !strings.Contains(err.Error(), "--aelos-secret-file: ") {
 					t.Errorf("error is %v", err)
 				}
 			} else if err != nil {

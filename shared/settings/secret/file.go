@@ -40,7 +40,7 @@ func unnamed(err error) error {
 	if errors.As(err, &path) {
 		err = path.Err
 	}
-	return fmt.Errorf("failed to read a secret: %w: name its file, do not write the secret itself", err)
+	return fmt.Errorf("failed to read the file of a secret: %w; give the name of a file, not the secret", err)
 }
 
 // EnsureFile makes a file with a random secret of 128 bits, which only its owner may
