@@ -93,21 +93,29 @@ func TestSimulationOverBolt(t *testing.T) {
 	wantAllHold(t, Options{Start: engine.FirstSeed(t), Seeds: 100 / slowdown, Store: boltStore()})
 }
 
-// A seed is a schedule: it runs in the same way again, also over another table.
+// A seed is a schedule: it runs in the same way again, also over another table. When the
+// clock is set back, an expired item may come back or not, because each table removes it
+// at a time of its own: those schedules are not compared over two tables.
 func TestASeedIsASchedule(t *testing.T) {
 	start := engine.FirstSeed(t)
+	const over = 20 / slowdown
+	compared := 0
 	for seed := start; seed < start+60/slowdown; seed++ {
 		first := one(t, seed, &Options{Store: Mem()}, nil)
 		again := one(t, seed, &Options{Store: Mem()}, &trace{})
 		if first.hash != again.hash || first.counts != again.counts {
 			t.Errorf("seed %d: runs differ: %x %+v, then %x %+v", seed, first.hash, first.counts, again.hash, again.counts)
 		}
-		if seed >= start+20 {
+		if compared == over || first.setBack {
 			continue
 		}
+		compared++
 		other := one(t, seed, &Options{Store: boltStore()}, nil)
 		if first.hash != other.hash || first.counts != other.counts {
 			t.Errorf("seed %d: over mem %x %+v, over bolt %x %+v", seed, first.hash, first.counts, other.hash, other.counts)
 		}
+	}
+	if compared < over/2 {
+		t.Errorf("only %d schedules were compared over two tables", compared)
 	}
 }
