@@ -159,25 +159,26 @@ func (a *agentChat) allowCommand(ctx context.Context, rest string) {
 }
 
 func (a *agentChat) denyCommand(ctx context.Context, rest string) {
-	p, ok := a.client(rest)
-	switch {
-	case !ok:
-	case p.Status != skaldclient.StatusPending:
-		a.screen.warn("%s does not wait for an answer: it is %s.", capital(a.who(p.Key)), statusWords[p.Status])
-	default:
-		a.deny(ctx, p.Key)
+	if key, ok := a.clientThatIs(rest, skaldclient.StatusPending, "does not wait for an answer"); ok {
+		a.deny(ctx, key)
 	}
 }
 
 func (a *agentChat) revoke(ctx context.Context, rest string) {
-	p, ok := a.client(rest)
-	switch {
-	case !ok:
-	case p.Status != skaldclient.StatusAuthorized:
-		a.screen.warn("%s has no permission: it is %s.", capital(a.who(p.Key)), statusWords[p.Status])
-	default:
-		a.revokeKey(ctx, p.Key)
+	if key, ok := a.clientThatIs(rest, skaldclient.StatusAuthorized, "has no permission"); ok {
+		a.revokeKey(ctx, key)
 	}
+}
+
+// clientThatIs finds a client for a command that only one status allows. Otherwise it
+// says what is wrong.
+func (a *agentChat) clientThatIs(rest string, status skaldclient.Status, wrong string) (skaldclient.PublicKey, bool) {
+	p, ok := a.client(rest)
+	if ok && p.Status != status {
+		a.screen.warn("%s %s: it is %s.", capital(a.who(p.Key)), wrong, statusWords[p.Status])
+		return p.Key, false
+	}
+	return p.Key, ok
 }
 
 func (a *agentChat) revokeKey(ctx context.Context, key skaldclient.PublicKey) {

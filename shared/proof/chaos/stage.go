@@ -202,11 +202,7 @@ func (p *peer) authorize(phones ...*member) error {
 // eventually waits for something that nobody is told about.
 func (s *stage) eventually(what string, happened func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(patience); !happened(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			s.t.Fatalf("waited in vain: %s", what)
-		}
-	}
+	suite.Eventually(s.t, patience, what, happened)
 }
 
 // wantAllArrived waits until nothing is missing, then says what is wrong.

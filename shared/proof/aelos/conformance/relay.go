@@ -3,10 +3,8 @@ package conformance
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -53,13 +51,7 @@ func (r *relay) transport(via string) *http.Transport {
 }
 
 // address is the relay's host and port.
-func (r *relay) address() string {
-	u, err := url.Parse(r.URL)
-	if err != nil {
-		panic(fmt.Sprintf("Target.URL: %v", err))
-	}
-	return u.Host
-}
+func (r *relay) address() string { return suite.Address(r.URL) }
 
 // proxy is a stretch of network in front of the relay that can fail.
 func (r *relay) proxy(t *testing.T) *tcpproxy.Proxy {

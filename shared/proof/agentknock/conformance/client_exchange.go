@@ -25,13 +25,7 @@ var clientExchanges = []story{
 }
 
 func exchangeFirst(t *testing.T, r *relay) {
-	h := r.home(t)
-	dv := h.open()
-	m := h.pair(dv)
-	dv.close()
-	c := m.dial()
-	x := m.deal()
-	x.publish(c)
+	_, _, c, x := r.waiting(t)
 	c.send(x.resume())
 	c.want(x.state("open", "accepted", "absent", "absent"))
 }
@@ -231,16 +225,10 @@ func exchangeReordered(t *testing.T, r *relay) {
 }
 
 func exchangeStops(t *testing.T, r *relay) {
-	h := r.home(t)
-	dv := h.open()
-	m := h.pair(dv)
-	dv.close()
-	c := m.dial()
-	x := m.deal()
-	x.publish(c)
+	h, m, c, x := r.waiting(t)
 	x.complete(c)
 	c.drop()
-	dv = h.open(x.delivery(peer.Request), x.delivery(peer.Completion))
+	dv := h.open(x.delivery(peer.Request), x.delivery(peer.Completion))
 	dv.send(x.ack(peer.Request), x.ack(peer.Completion))
 	dv.settle()
 	c = m.dial()

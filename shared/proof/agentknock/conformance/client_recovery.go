@@ -48,17 +48,11 @@ func recoveryUnacked(t *testing.T, r *relay) {
 
 // What was acknowledged the client does not send again: it resumes.
 func recoveryAcked(t *testing.T, r *relay) {
-	h := r.home(t)
-	dv := h.open()
-	m := h.pair(dv)
-	dv.close()
-	c := m.dial()
-	x := m.deal()
-	x.publish(c)
+	h, m, c, x := r.waiting(t)
 	c.drop()
 	c = m.dial()
 	c.wantState(x, "open", "accepted", "absent", "absent")
-	dv = h.open(x.delivery(peer.Request))
+	dv := h.open(x.delivery(peer.Request))
 	dv.send(x.ack(peer.Request))
 	c.want(x.receipt(peer.Request)) // the new socket is associated
 	x.answer(dv)

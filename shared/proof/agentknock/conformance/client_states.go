@@ -26,15 +26,9 @@ func (e *end) wantState(x *deal, exchange, request, response, completion string)
 }
 
 func stateOpen(t *testing.T, r *relay) {
-	h := r.home(t)
-	dv := h.open()
-	m := h.pair(dv)
-	dv.close()
-	c := m.dial()
-	x := m.deal()
-	x.publish(c)
+	h, m, c, x := r.waiting(t)
 	c.wantState(x, "open", "accepted", "absent", "absent")
-	dv = h.open(x.delivery(peer.Request))
+	dv := h.open(x.delivery(peer.Request))
 	dv.wantState(x, "open", "accepted", "absent", "absent")
 	dv.send(x.ack(peer.Request))
 	c.want(x.receipt(peer.Request))
@@ -51,10 +45,7 @@ func stateOpen(t *testing.T, r *relay) {
 }
 
 func stateClosing(t *testing.T, r *relay) {
-	h := r.home(t)
-	dv := h.open()
-	m := h.pair(dv)
-	c := m.dial()
+	h, dv, m, c := r.couple(t)
 
 	answered := m.deal() // del, del, acc
 	answered.publish(c)
@@ -86,10 +77,7 @@ func stateClosing(t *testing.T, r *relay) {
 }
 
 func stateSettled(t *testing.T, r *relay) {
-	h := r.home(t)
-	dv := h.open()
-	m := h.pair(dv)
-	c := m.dial()
+	h, dv, m, c := r.couple(t)
 	answered := m.deal()
 	answered.whole(c, dv)
 	c.wantState(answered, "settled", "delivered", "delivered", "delivered")

@@ -193,10 +193,7 @@ func (e *end) wantForeign(n int) {
 }
 
 func connectUndelivered(t *testing.T, r *relay) {
-	h := r.home(t)
-	dv := h.open()
-	m := h.pair(dv)
-	c := m.dial()
+	h, dv, m, c := r.couple(t)
 	x, y := m.deal(), m.deal()
 	x.publish(c)
 	y.publish(c)

@@ -175,3 +175,14 @@ func (r *relay) couple(t *testing.T) (h *home, dv *end, m *member, c *end) {
 	m = h.pair(dv)
 	return h, dv, m, m.dial()
 }
+
+// waiting is a client that is connected, with a request that waits for its device, which
+// is not.
+func (r *relay) waiting(t *testing.T) (h *home, m *member, c *end, x *deal) {
+	t.Helper()
+	h, dv, m, c := r.couple(t)
+	dv.close()
+	x = m.deal()
+	x.publish(c)
+	return h, m, c, x
+}

@@ -16,8 +16,8 @@ var (
 
 // limits are those stories about limits that are no row of a table.
 var limits = []story{
-	{Name: "Limit_RateIsTheClientsOwn", Tell: limitRateOwn, Own: &fewNew},
-	{Name: "Limit_CapacityIsTheClientsOwn", Tell: limitCapacityOwn, Own: &fewOpen},
+	{Name: "Limit_RateIsTheClientsOwn", Tell: limitOwn, Own: &fewNew},
+	{Name: "Limit_CapacityIsTheClientsOwn", Tell: limitOwn, Own: &fewOpen},
 }
 
 // untilRefused publishes requests until one is refused, and returns those that were
@@ -46,10 +46,7 @@ func (e *end) wantLimit(x *deal, f peer.Frame, code string) {
 
 // New exchanges of a client per minute. What is open goes on, duplicates too.
 func limitRate(t *testing.T, r *relay) {
-	h := r.home(t)
-	dv := h.open()
-	m := h.pair(dv)
-	c := m.dial()
+	_, dv, m, c := r.couple(t)
 	accepted, refused, refusal := m.untilRefused(c)
 	c.wantLimit(refused, refusal, "RATE_LIMITED")
 	if refusal.RetryAfter > 2*time.Minute {
@@ -81,7 +78,8 @@ func limitRate(t *testing.T, r *relay) {
 	c.want(refused.inactive(""))
 }
 
-func limitRateOwn(t *testing.T, r *relay) {
+// What one client may not is not taken from another.
+func limitOwn(t *testing.T, r *relay) {
 	h := r.home(t)
 	dv := h.open()
 	m, other := h.pair(dv), h.pair(dv)
@@ -95,10 +93,7 @@ func limitRateOwn(t *testing.T, r *relay) {
 
 // Exchanges that are open. When one is over, there is room.
 func limitCapacity(t *testing.T, r *relay) {
-	h := r.home(t)
-	dv := h.open()
-	m := h.pair(dv)
-	c := m.dial()
+	_, dv, m, c := r.couple(t)
 	accepted, refused, refusal := m.untilRefused(c)
 	c.wantLimit(refused, refusal, "CAPACITY_EXCEEDED")
 	if n := len(accepted); n < 3 || n > 6 {
@@ -126,18 +121,6 @@ func limitCapacity(t *testing.T, r *relay) {
 	again := m.deal()
 	c.send(again.message(peer.Request))
 	c.wantLimit(again, c.next("CAPACITY_EXCEEDED"), "CAPACITY_EXCEEDED")
-}
-
-func limitCapacityOwn(t *testing.T, r *relay) {
-	h := r.home(t)
-	dv := h.open()
-	m, other := h.pair(dv), h.pair(dv)
-	c := m.dial()
-	accepted, _, _ := m.untilRefused(c)
-	for _, x := range accepted {
-		dv.want(x.delivery(peer.Request))
-	}
-	other.deal().whole(other.dial(), dv)
 }
 
 // A flood of frames ends with 1013, or is answered with RATE_LIMITED.

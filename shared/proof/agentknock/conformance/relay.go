@@ -2,9 +2,6 @@ package conformance
 
 import (
 	"context"
-	"fmt"
-	"net"
-	"net/url"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -46,16 +43,7 @@ func (r *relay) over(x *tcpproxy.Proxy) *peer.Relay {
 }
 
 // address is the relay's host and port.
-func (r *relay) address() string {
-	u, err := url.Parse(r.URL)
-	if err != nil {
-		panic(fmt.Sprintf("Target.URL: %v", err))
-	}
-	if u.Port() == "" {
-		return net.JoinHostPort(u.Hostname(), "443")
-	}
-	return u.Host
-}
+func (r *relay) address() string { return suite.Address(r.URL) }
 
 // proxy is a stretch of network in front of the relay that can fail.
 func (r *relay) proxy(t *testing.T) *tcpproxy.Proxy {
@@ -76,9 +64,5 @@ func newID() string { return peer.NewID(time.Now()) }
 // eventually waits for something that no peer is told about.
 func eventually(t *testing.T, what string, happened func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !happened(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
+	suite.Eventually(t, patience, what, happened)
 }

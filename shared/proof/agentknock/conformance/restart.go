@@ -49,16 +49,10 @@ func restartState(t *testing.T, r *relay) {
 
 // kill -9 right after each acknowledgement of an exchange.
 func killStored(t *testing.T, r *relay) {
-	h := r.home(t)
-	dv := h.open()
-	m := h.pair(dv)
-	dv.close()
-	c := m.dial()
-	x := m.deal()
-	x.publish(c)
+	h, m, c, x := r.waiting(t)
 	r.Kill(t)
 
-	dv = h.open(x.delivery(peer.Request))
+	dv := h.open(x.delivery(peer.Request))
 	dv.send(x.ack(peer.Request))
 	dv.settle() // its ack was handled
 	r.Kill(t)

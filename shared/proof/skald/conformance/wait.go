@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"blindpost/shared/proof/suite"
 	"testing"
 	"time"
 )
@@ -13,11 +14,7 @@ const grain = 1100 * time.Millisecond
 // eventually waits for something that no peer is told about.
 func eventually(t *testing.T, what string, happened func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !happened(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
+	suite.Eventually(t, patience, what, happened)
 }
 
 // pushesTo returns the pushes to a token so far.
