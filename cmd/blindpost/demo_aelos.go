@@ -83,14 +83,14 @@ func (d *aelosDemo) token(c peer.Claims) (string, error) {
 // refused says hello with a token that the relay must refuse.
 func (d *aelosDemo) refused(ctx context.Context, what, token string) error {
 	return d.within(ctx, func(ctx context.Context) error {
-		p := &aelosEnd{wire: d.wire, events: newAelosEvents()}
+		p := &aelosEnd{wire: d.wire, events: newDemoEvents()}
 		machine := peer.NewBoat(peer.BoatConfig{Random: rand.Reader})
 		p.receive = machine.Receive
 		if err := p.dial(ctx, d.client(nil), func() peer.Message { return machine.Hello(token) }); err != nil {
 			return err
 		}
 		defer p.hangUp()
-		r, err := awaitAelos[peer.Refused](ctx, p.events, "the refusal of "+what, nil)
+		r, err := awaitEvent[peer.Refused](ctx, p.events, "the refusal of "+what, nil)
 		if err == nil && r.Code != peer.CodeAuth {
 			err = fmt.Errorf("%s is refused with %q", what, r.Code)
 		}

@@ -34,7 +34,7 @@ func (d *aelosDemo) tunnel(ctx context.Context) error {
 			if err := v.settled(ctx); err != nil {
 				return fmt.Errorf("%s: %w", v.name, err)
 			}
-			if is, told, _ := takeAelos[peer.BoatIs](v.events, nil); told {
+			if is, told, _ := takeEvent[peer.BoatIs](v.events, nil); told {
 				return fmt.Errorf("%s was told that the boat's presence is %v", v.name, is.Online)
 			}
 		}
@@ -50,7 +50,7 @@ func (d *aelosDemo) away(ctx context.Context) error {
 	d.boat.leave()
 	err := d.within(ctx, func(ctx context.Context) error {
 		for _, v := range []*aelosViewer{d.ana, d.ben} {
-			if _, err := awaitAelos(ctx, v.events, "news for "+v.name, func(is peer.BoatIs) bool { return !is.Online }); err != nil {
+			if _, err := awaitEvent(ctx, v.events, "news for "+v.name, func(is peer.BoatIs) bool { return !is.Online }); err != nil {
 				return err
 			}
 		}
@@ -62,7 +62,7 @@ func (d *aelosDemo) away(ctx context.Context) error {
 		if _, err = d.ana.order("anchor/silence", 0); err != nil {
 			return err
 		}
-		answer, err = awaitAelos[peer.Answered](ctx, d.ana.events, "an answer", nil)
+		answer, err = awaitEvent[peer.Answered](ctx, d.ana.events, "an answer", nil)
 		return err
 	})
 	_ = d.check(err, "Ana sends a command: the relay answers that it did not get through (%d %q), which is all that it may say", answer.StatusCode, answer.Message)

@@ -42,7 +42,7 @@ func newAelosBoat(d *aelosDemo) (*aelosBoat, error) {
 	b.boat = peer.NewBoat(peer.BoatConfig{
 		Keys: d.keys[0], Apps: []peer.PublicKey{d.keys[1].Public, d.keys[2].Public}, Random: rand.Reader,
 	})
-	b.aelosEnd = &aelosEnd{wire: d.wire, events: newAelosEvents(), receive: b.boat.Receive, react: b.command}
+	b.aelosEnd = &aelosEnd{wire: d.wire, events: newDemoEvents(), receive: b.boat.Receive, react: b.command}
 	return b, nil
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -32,66 +31,13 @@ func (w *aelosWire) all() [][]byte {
 	return slices.Clone(w.seen)
 }
 
-// aelosEvents are the events of a peer that were not looked at yet, in order: those of
-// package peer, and hungUp.
-type aelosEvents struct {
-	mu      sync.Mutex
-	waiting []any
-	changed chan struct{} // closed and replaced with each event
-}
-
 // hungUp is the end of a connection.
 type hungUp struct{ err error }
-
-func newAelosEvents() *aelosEvents { return &aelosEvents{changed: make(chan struct{})} }
-
-func (q *aelosEvents) put(e any) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.waiting = append(q.waiting, e)
-	close(q.changed)
-	q.changed = make(chan struct{})
-}
-
-// takeAelos removes and returns the first event of a type that fits.
-func takeAelos[E any](q *aelosEvents, fits func(E) bool) (found E, ok bool, changed <-chan struct{}) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for i, e := range q.waiting {
-		if v, is := e.(E); is && (fits == nil || fits(v)) {
-			q.waiting = slices.Delete(q.waiting, i, i+1)
-			return v, true, nil
-		}
-	}
-	return found, false, q.changed
-}
-
-// awaitAelos waits for the first event of a type that fits.
-func awaitAelos[E any](ctx context.Context, q *aelosEvents, what string, fits func(E) bool) (E, error) {
-	for {
-		e, ok, changed := takeAelos(q, fits)
-		if ok {
-			return e, nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return e, fmt.Errorf("%s did not come", what)
-		}
-	}
-}
-
-// forget drops the events that were not looked at.
-func (q *aelosEvents) forget() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.waiting = nil
-}
 
 // aelosEnd is a boat or a viewer at work on a connection.
 type aelosEnd struct {
 	wire   *aelosWire
-	events *aelosEvents
+	events *demoEvents
 	// receive is the peer's method, see package peer. It is guarded by mu, as is all that
 	// the peer does: its messages must be sent in the order in which it made them.
 	receive func(peer.Message) ([]peer.Message, peer.Event, error)
@@ -183,7 +129,7 @@ func (e *aelosEnd) settled(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = awaitAelos[peer.Ponged](ctx, e.events, "the relay's pong", nil)
+	_, err = awaitEvent[peer.Ponged](ctx, e.events, "the relay's pong", nil)
 	return err
 }
 

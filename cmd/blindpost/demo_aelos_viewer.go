@@ -22,14 +22,14 @@ type aelosViewer struct {
 func newAelosViewer(d *aelosDemo, name string, keys peer.KeyPair) *aelosViewer {
 	v := &aelosViewer{name: name}
 	v.viewer = peer.NewViewer(peer.ViewerConfig{Keys: keys, Boat: d.keys[0].Public, Random: rand.Reader})
-	v.aelosEnd = &aelosEnd{wire: d.wire, events: newAelosEvents(), receive: v.viewer.Receive}
+	v.aelosEnd = &aelosEnd{wire: d.wire, events: newDemoEvents(), receive: v.viewer.Receive}
 	return v
 }
 
 // instruments waits for a snapshot and reads it.
 func (v *aelosViewer) instruments(ctx context.Context) (aelosSnapshot, error) {
 	var s aelosSnapshot
-	r, err := awaitAelos(ctx, v.events, "a snapshot", func(r peer.Received) bool { return r.Type == peer.Snapshot })
+	r, err := awaitEvent(ctx, v.events, "a snapshot", func(r peer.Received) bool { return r.Type == peer.Snapshot })
 	if err != nil {
 		return s, err
 	}
@@ -42,7 +42,7 @@ func (v *aelosViewer) instruments(ctx context.Context) (aelosSnapshot, error) {
 // overlook drops the snapshots that came so far: what comes next is new.
 func (v *aelosViewer) overlook() {
 	for {
-		if _, ok, _ := takeAelos(v.events, func(r peer.Received) bool { return r.Type == peer.Snapshot }); !ok {
+		if _, ok, _ := takeEvent(v.events, func(r peer.Received) bool { return r.Type == peer.Snapshot }); !ok {
 			return
 		}
 	}
@@ -81,7 +81,7 @@ func (v *aelosViewer) ask(ctx context.Context, op string, radius int) (aelosOutc
 	if err != nil {
 		return out, err
 	}
-	r, err := awaitAelos(ctx, v.events, "the boat's answer", func(r peer.Received) bool { return r.Type == peer.Outcome })
+	r, err := awaitEvent(ctx, v.events, "the boat's answer", func(r peer.Received) bool { return r.Type == peer.Outcome })
 	if err != nil {
 		return out, err
 	}

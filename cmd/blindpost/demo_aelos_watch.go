@@ -34,7 +34,7 @@ func (d *aelosDemo) boatConnects(ctx context.Context) error {
 	if err := d.boat.dial(ctx, d.client(d.boat.net), func() peer.Message { return d.boat.boat.Hello(token) }); err != nil {
 		return err
 	}
-	_, err = awaitAelos[peer.Welcomed](ctx, d.boat.events, "a welcome", nil)
+	_, err = awaitEvent[peer.Welcomed](ctx, d.boat.events, "a welcome", nil)
 	return err
 }
 
@@ -48,16 +48,16 @@ func (d *aelosDemo) viewerConnects(ctx context.Context, v *aelosViewer, c peer.C
 	if err := v.dial(ctx, d.client(nil), func() peer.Message { return v.viewer.Hello(token) }); err != nil {
 		return false, err
 	}
-	if _, err := awaitAelos[peer.Welcomed](ctx, v.events, "a welcome", nil); err != nil {
+	if _, err := awaitEvent[peer.Welcomed](ctx, v.events, "a welcome", nil); err != nil {
 		return false, err
 	}
-	is, err := awaitAelos[peer.BoatIs](ctx, v.events, "whether the boat is there", nil)
+	is, err := awaitEvent[peer.BoatIs](ctx, v.events, "whether the boat is there", nil)
 	return is.Online, err
 }
 
 // watched waits until the boat is told that it has n viewers.
 func (b *aelosBoat) watched(ctx context.Context, n int) error {
-	_, err := awaitAelos(ctx, b.events, fmt.Sprintf("news of %s", count(n, "viewer")), func(w peer.Watched) bool { return w.Count == n })
+	_, err := awaitEvent(ctx, b.events, fmt.Sprintf("news of %s", count(n, "viewer")), func(w peer.Watched) bool { return w.Count == n })
 	return err
 }
 
@@ -77,12 +77,12 @@ func (d *aelosDemo) watch(ctx context.Context) error {
 	}
 	_ = d.check(d.within(ctx, func(ctx context.Context) error { return d.boat.watched(ctx, 1) }), "the boat is told that it has one viewer")
 	err = d.within(ctx, func(ctx context.Context) error {
-		s, err := awaitAelos[peer.Secured](ctx, d.boat.events, "a handshake", nil)
+		s, err := awaitEvent[peer.Secured](ctx, d.boat.events, "a handshake", nil)
 		if err == nil && s.App != d.keys[1].Public {
 			err = errors.New("the handshake is that of another app")
 		}
 		if err == nil {
-			_, err = awaitAelos[peer.Secured](ctx, d.ana.events, "the boat's answer", nil)
+			_, err = awaitEvent[peer.Secured](ctx, d.ana.events, "the boat's answer", nil)
 		}
 		return err
 	})
@@ -143,7 +143,7 @@ func (d *aelosDemo) guest(ctx context.Context) error {
 		if _, err := d.ben.order("anchor/disarm", 0); err != nil {
 			return err
 		}
-		if _, err := awaitAelos[peer.Answered](ctx, d.ben.events, "the relay's refusal", nil); err != nil {
+		if _, err := awaitEvent[peer.Answered](ctx, d.ben.events, "the relay's refusal", nil); err != nil {
 			return err
 		}
 		if err := d.boat.settled(ctx); err != nil {

@@ -23,7 +23,7 @@ type agentknockDemo struct {
 	agent   *peer.Client
 	session *peer.Session // of the agent
 	desk    *peer.Desk    // of the phone
-	inbox   *knocks       // of the phone
+	inbox   *demoEvents   // of the phone
 
 	// texts and tokens are what the relay must not keep: all that was said, and all that
 	// admits a peer.
@@ -96,9 +96,9 @@ func (d *agentknockDemo) introducePhone(ctx context.Context) error {
 // phoneOn opens the app on the phone, and waits until it has what waited for it.
 func (d *agentknockDemo) phoneOn(ctx context.Context) error {
 	if d.inbox == nil {
-		d.inbox = newKnocks()
+		d.inbox = newDemoEvents()
 	}
-	d.desk = d.device.Start(ctx, peer.DeskOptions{OnMessage: d.inbox.take})
+	d.desk = d.device.Start(ctx, peer.DeskOptions{OnMessage: func(in peer.Incoming) { d.inbox.put(in) }})
 	return d.desk.CaughtUp(ctx)
 }
 

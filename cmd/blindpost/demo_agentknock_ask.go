@@ -65,7 +65,7 @@ func (d *agentknockDemo) isBareWake(payload []byte) error {
 // answer makes the phone read a question, and the agent the answer.
 func (d *agentknockDemo) answer(ctx context.Context, request *peer.Exchange, question, answer string) error {
 	if err := d.check(d.within(ctx, func(ctx context.Context) error {
-		in, err := d.inbox.next(ctx, request.ID(), peer.Request)
+		in, err := d.arrived(ctx, request.ID(), peer.Request)
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (d *agentknockDemo) complete(ctx context.Context, request *peer.Exchange, t
 		if err := request.Complete(ctx, d.say(text)); err != nil {
 			return err
 		}
-		in, err := d.inbox.next(ctx, request.ID(), peer.Completion)
+		in, err := d.arrived(ctx, request.ID(), peer.Completion)
 		if err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (d *agentknockDemo) interrupt(ctx context.Context) error {
 
 // nothingTwice looks for messages that came and were not expected.
 func (d *agentknockDemo) nothingTwice() error {
-	if n := d.inbox.left(); n > 0 {
+	if n := len(d.inbox.left()); n > 0 {
 		return fmt.Errorf("there are %d unexpected messages", n)
 	}
 	return nil

@@ -29,7 +29,7 @@ func (d *agentknockDemo) pair(ctx context.Context) error {
 	defer knocking.Stop()
 	request := knocking.Begin(d.agent.ID, d.say(hello))
 	if err := d.check(d.within(ctx, func(ctx context.Context) error {
-		in, err := d.inbox.next(ctx, d.agent.ID, peer.Request)
+		in, err := d.arrived(ctx, d.agent.ID, peer.Request)
 		switch {
 		case err != nil:
 			return err
@@ -64,7 +64,7 @@ func (d *agentknockDemo) pair(ctx context.Context) error {
 		return err
 	}
 	_ = d.check(d.within(ctx, func(ctx context.Context) error {
-		in, err := d.inbox.next(ctx, d.agent.ID, peer.Completion)
+		in, err := d.arrived(ctx, d.agent.ID, peer.Completion)
 		if err != nil {
 			return err
 		}

@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 
 	peer "blindpost/shared/client/agentknock"
 )
@@ -66,48 +64,7 @@ func (s sealer) read(payload json.RawMessage, want string) error {
 	return err
 }
 
-// knocks are the messages to the phone that were not looked at yet.
-type knocks struct {
-	mu      sync.Mutex
-	waiting []peer.Incoming
-	changed chan struct{} // closed and replaced with each one
-}
-
-func newKnocks() *knocks { return &knocks{changed: make(chan struct{})} }
-
-// take is an OnMessage function.
-func (k *knocks) take(in peer.Incoming) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.waiting = append(k.waiting, in)
-	close(k.changed)
-	k.changed = make(chan struct{})
-}
-
-// next waits for a message of an exchange.
-func (k *knocks) next(ctx context.Context, requestID, kind string) (peer.Incoming, error) {
-	for {
-		k.mu.Lock()
-		i := slices.IndexFunc(k.waiting, func(in peer.Incoming) bool { return in.RequestID == requestID && in.Kind == kind })
-		if i >= 0 {
-			in := k.waiting[i]
-			k.waiting = slices.Delete(k.waiting, i, i+1)
-			k.mu.Unlock()
-			return in, nil
-		}
-		changed := k.changed
-		k.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return peer.Incoming{}, fmt.Errorf("the %s did not come", kind)
-		}
-	}
-}
-
-// left is how many messages were not looked at.
-func (k *knocks) left() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return len(k.waiting)
+// arrived waits for a message of an exchange on the phone.
+func (d *agentknockDemo) arrived(ctx context.Context, requestID, kind string) (peer.Incoming, error) {
+	return awaitEvent(ctx, d.inbox, "the "+kind, func(in peer.Incoming) bool { return in.RequestID == requestID && in.Kind == kind })
 }

@@ -5,70 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	skaldclient "blindpost/shared/client/skald"
 )
 
-// demoEvents are the events of an agent or phone that were not looked at yet, in order.
-type demoEvents struct {
-	mu      sync.Mutex
-	waiting []skaldclient.Event
-	changed chan struct{} // closed and replaced with each event
-}
-
-func newDemoEvents() *demoEvents { return &demoEvents{changed: make(chan struct{})} }
-
 // take is an OnEvent function.
-func (d *demoEvents) take(_ context.Context, e skaldclient.Event) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.waiting = append(d.waiting, e)
-	close(d.changed)
-	d.changed = make(chan struct{})
-}
-
-// find removes and returns the first event that fits; nil if there is none yet.
-func (d *demoEvents) find(fits func(skaldclient.Event) bool) (skaldclient.Event, <-chan struct{}) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	i := slices.IndexFunc(d.waiting, fits)
-	if i < 0 {
-		return nil, d.changed
-	}
-	e := d.waiting[i]
-	d.waiting = slices.Delete(d.waiting, i, i+1)
-	return e, nil
-}
-
-// awaitEvent waits for the first event of a type that fits.
-func awaitEvent[E skaldclient.Event](ctx context.Context, d *demoEvents, what string, fits func(E) bool) (E, error) {
-	for {
-		e, changed := d.find(func(e skaldclient.Event) bool {
-			v, ok := e.(E)
-			return ok && (fits == nil || fits(v))
-		})
-		if e != nil {
-			return e.(E), nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			var none E
-			return none, fmt.Errorf("%s did not come", what)
-		}
-	}
-}
+func (d *demoEvents) take(_ context.Context, e skaldclient.Event) { d.put(e) }
 
 // complaints returns what should not have happened: messages that were refused
 // and errors that no check has waited for.
 func (d *demoEvents) complaints() []error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	var all []error
-	for _, e := range d.waiting {
+	for _, e := range d.left() {
 		switch e := e.(type) {
 		case skaldclient.Dropped:
 			all = append(all, fmt.Errorf("a message was refused: %w", e.Err))
