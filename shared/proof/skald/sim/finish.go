@@ -109,8 +109,23 @@ func (s *sim) finish() {
 	}
 }
 
+// checkReplaced: a peer that only listens is not left on a connection that was replaced.
+func (s *sim) checkReplaced() {
+	if s.plan.mode == functions && s.setBack {
+		return // the sweeper comes later
+	}
+	for _, k := range s.sockList {
+		m := s.ghost.memberOf(k.peer)
+		if m != nil && k.joins > 0 && k.lane == m.lane && k.open && !k.closed && k.attached && k.id != m.conn {
+			s.violate(propPresence, "%v is open, and the relay speaks to %q", k, m.conn)
+			return
+		}
+	}
+}
+
 // checkQuiet looks at a world at rest in which nobody has come back yet.
 func (s *sim) checkQuiet() {
+	s.checkReplaced()
 	for _, p := range s.peers {
 		m := s.ghost.memberOf(p)
 		if m == nil {
