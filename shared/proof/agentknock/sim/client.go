@@ -21,8 +21,6 @@ type client struct {
 	enrolled bool
 	lines    []*line
 	deals    []*deal
-	// before is its state when it dialed last.
-	before string
 }
 
 func newClient(w *world, d *device, n int) *client {
@@ -46,13 +44,15 @@ func (c *client) dial() {
 	l := newLine(c.device, c)
 	l.pairing = !c.enrolled
 	c.lines = append(c.lines, l)
-	c.before = w.store.clientState(c)
+	l.changes = w.store.changes[c.id]
 	l.sock = w.e.Dial(l, c.name, path, http.Header{"Authorization": {"Bearer " + c.token}}, byte(10+len(w.clients)))
 }
 
 func (c *client) connected(l *line, accepted bool, status int) {
 	if !accepted {
-		if now := c.world.store.clientState(c); c.before == "active" && now == "active" && c.enrolled && status/100 == 4 {
+		// A client that was suspended for a moment meanwhile may be refused for that.
+		store := &c.world.store
+		if store.clientState(c) == "active" && store.changes[c.id] == l.changes && c.enrolled && status/100 == 4 {
 			c.world.e.Violate(propAdmission, "%v is active and refused with %d", c, status)
 		}
 		if !c.enrolled && status/100 == 4 && len(c.lines) == 1 {

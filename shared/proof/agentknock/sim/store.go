@@ -101,6 +101,7 @@ type store struct {
 	exchanges map[string]*stored
 	payloads  map[table.Key][]byte // first accepted
 	states    map[string]string    // of clients
+	changes   map[string]int       // how often they have changed
 	conns     map[string]gateway.Conn
 	// told is the step at which the device was told that a client is revoked.
 	told map[string]int
@@ -108,7 +109,7 @@ type store struct {
 
 func (s *store) init(w *world) {
 	*s = store{
-		w: w, exchanges: map[string]*stored{}, payloads: map[table.Key][]byte{}, states: map[string]string{},
+		w: w, exchanges: map[string]*stored{}, payloads: map[table.Key][]byte{}, states: map[string]string{}, changes: map[string]int{},
 		conns: map[string]gateway.Conn{}, told: map[string]int{},
 	}
 }
@@ -226,6 +227,9 @@ func (s *store) clientWritten(t *engine.Task, k table.Key) {
 	id, now := strings.TrimPrefix(k.Sort, clientSort), it.Attrs["st"].Str()
 	before := s.states[id]
 	s.states[id] = now
+	if now != before {
+		s.changes[id]++
+	}
 	may := map[string]string{
 		"": "pending", "pending": "pending active revoked", "active": "active suspended revoked",
 		"suspended": "suspended active revoked", "revoked": "revoked",

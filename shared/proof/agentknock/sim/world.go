@@ -114,6 +114,8 @@ type line struct {
 	sock   *engine.Socket
 	// pairing says that it is about the exchange of an initial pairing only.
 	pairing bool
+	// changes are those of the state of the client when it dialed.
+	changes int
 
 	sent    map[string]bool // messages that the client has sent on it
 	resumed map[string]bool
