@@ -19,7 +19,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +26,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"blindpost/shared/dialect/skald/skaldpb"
+	"blindpost/shared/proof/rig"
 	"blindpost/shared/proof/wire"
 	"blindpost/shared/standalone"
 )
@@ -94,12 +94,12 @@ func (a *testAuthority) good() *tls.Config { return a.issue("127.0.0.1", -time.H
 // doctorRelay is a whole relay, and what it logs.
 type doctorRelay struct {
 	addr string
-	log  *lockedBuffer
+	log  *rig.Log
 }
 
 func startDoctorRelay(t *testing.T, change func(*standalone.Config)) *doctorRelay {
 	t.Helper()
-	r := &doctorRelay{log: &lockedBuffer{}}
+	r := &doctorRelay{log: &rig.Log{}}
 	cfg := standalone.Config{DataDir: t.TempDir(), Limits: standalone.DefaultLimits(), Log: slog.New(slog.NewTextHandler(r.log, nil))}
 	change(&cfg)
 	node, err := standalone.Open(cfg)
@@ -124,24 +124,6 @@ func startDoctorRelay(t *testing.T, change func(*standalone.Config)) *doctorRela
 		}
 	})
 	return r
-}
-
-// lockedBuffer may be read while it is written.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // script is one side of a conversation with a WebSocket client.

@@ -22,6 +22,7 @@ import (
 	"blindpost/shared/gateway"
 	"blindpost/shared/gateway/remote/callback"
 	"blindpost/shared/proof/port"
+	"blindpost/shared/proof/rig"
 	"blindpost/shared/settings/secret"
 )
 
@@ -105,7 +106,7 @@ func TestServeLambda(t *testing.T) {
 	listen, callbacks := port.Reserve(t), port.Reserve(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	log := &syncBuffer{}
+	log := &rig.Log{}
 	done := make(chan int, 1)
 	go func() {
 		done <- runServe(ctx, env{stdout: io.Discard, stderr: log}, []string{
@@ -170,7 +171,7 @@ func TestServeLambda(t *testing.T) {
 }
 
 // trust waits for a certificate in a file.
-func trust(t *testing.T, name string, done <-chan int, log *syncBuffer) *tls.Config {
+func trust(t *testing.T, name string, done <-chan int, log *rig.Log) *tls.Config {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		roots := x509.NewCertPool()
@@ -194,22 +195,4 @@ func dialUntil(t *testing.T, url string, client *http.Client) *websocket.Conn {
 			t.Fatal(err)
 		}
 	}
-}
-
-// syncBuffer is a log that many write.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }

@@ -24,12 +24,7 @@ func TestAelosConformanceBinaryFront(t *testing.T) {
 
 func runAelos(t *testing.T, binary bool) {
 	conformance.Run(t, func(t *testing.T, o conformance.Settings) conformance.Target {
-		env := []string{"BLINDPOST_AELOS_SECRET_ARN=" + aelosARN, "BLINDPOST_AELOS_CLOCK_LEEWAY=0s"}
-		if o.Plenty {
-			for _, name := range []string{"CONNECTIONS_PER_IP", "AELOS_BOAT_FRAMES_PER_MINUTE", "AELOS_VIEWER_FRAMES_PER_MINUTE", "AELOS_COMMANDS_PER_MINUTE", "AELOS_COMMAND_BYTES_PER_MINUTE", "AELOS_HANDSHAKES_PER_MINUTE"} {
-				env = append(env, "BLINDPOST_"+name+"=0")
-			}
-		}
+		env := append(o.Environment(), "BLINDPOST_AELOS_SECRET_ARN="+aelosARN, "BLINDPOST_AELOS_CLOCK_LEEWAY=0s")
 		h := open(t, binary, false, env...)
 		return conformance.Target{
 			URL:    h.URL() + aelos.Path,
@@ -48,7 +43,7 @@ func runAelos(t *testing.T, binary bool) {
 			// different processes.
 			Repeats: true,
 			Mute:    func() { h.mute.Store(true) },
-			Log:     h.log.bytes,
+			Log:     h.log.Bytes,
 		}
 	})
 }

@@ -5,7 +5,6 @@ package wiring_test
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -25,7 +24,7 @@ import (
 // the endpoints by an emulated HTTP API.
 func TestAgentknockConformance(t *testing.T) {
 	conformance.Run(t, func(t *testing.T, o conformance.Settings) conformance.Target {
-		h := open(t, false, false, agentknockVariables(o)...)
+		h := open(t, false, false, o.Environment()...)
 		return conformance.Target{
 			URL:        h.URL(),
 			HTTP:       h.httpAPI().URL,
@@ -47,26 +46,9 @@ func TestAgentknockConformance(t *testing.T) {
 				}
 				return all
 			},
-			Log: h.log.bytes,
+			Log: h.log.Bytes,
 		}
 	})
-}
-
-// agentknockVariables are settings as the environment says them. What all clients of
-// a device may do together is not limited.
-func agentknockVariables(o conformance.Settings) (env []string) {
-	for name, v := range map[string]int{
-		"CONNECTIONS_PER_IP": o.ConnectionsPerIP, "AGENTKNOCK_FRAMES_PER_MINUTE": o.FramesPerMinute,
-		"AGENTKNOCK_CLIENT_EXCHANGES_PER_MINUTE": o.NewExchanges, "AGENTKNOCK_CLIENT_OPEN_EXCHANGES": o.OpenExchanges,
-	} {
-		if v != 0 {
-			env = append(env, fmt.Sprintf("BLINDPOST_%s=%d", name, v))
-		}
-	}
-	if o.WakeInterval != 0 {
-		env = append(env, "BLINDPOST_AGENTKNOCK_WAKE_INTERVAL="+o.WakeInterval.String())
-	}
-	return append(env, "BLINDPOST_AGENTKNOCK_DEVICE_EXCHANGES_PER_MINUTE=0", "BLINDPOST_AGENTKNOCK_DEVICE_OPEN_EXCHANGES=0")
 }
 
 // httpAPI is an HTTP API of API Gateway behind CloudFront, with functions/connect

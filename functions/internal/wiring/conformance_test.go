@@ -3,7 +3,6 @@
 package wiring_test
 
 import (
-	"fmt"
 	"net/http"
 	"testing"
 
@@ -22,7 +21,7 @@ func TestConformance(t *testing.T) {
 		}
 	}
 	conformance.Run(t, func(t *testing.T, o conformance.Settings) conformance.Target {
-		h := open(t, true, false, variables(o)...)
+		h := open(t, true, false, o.Environment()...)
 		return conformance.Target{
 			URL:        h.URL() + "/v1/ws",
 			TLS:        h.Client().Transport.(*http.Transport).TLSClientConfig.Clone(),
@@ -53,26 +52,7 @@ func TestConformance(t *testing.T) {
 				}
 				return out
 			},
-			Log: h.log.bytes,
+			Log: h.log.Bytes,
 		}
 	})
-}
-
-// variables are settings as the environment says them.
-func variables(o conformance.Settings) (env []string) {
-	set := func(name string, v any, given bool) {
-		if given {
-			env = append(env, fmt.Sprintf("BLINDPOST_%s=%v", name, v))
-		}
-	}
-	set("MESSAGES_PER_MINUTE", o.MessagesPerMinute, o.MessagesPerMinute != 0)
-	set("CONTROL_FRAMES_PER_MINUTE", o.MessagesPerMinute, o.MessagesPerMinute != 0)
-	set("CONNECTIONS_PER_IP", o.ConnectionsPerIP, o.ConnectionsPerIP != 0)
-	set("MAILBOX_CAP", o.MailboxCap, o.MailboxCap != 0)
-	set("MAX_FRAME", o.MaxFrame, o.MaxFrame != 0)
-	set("MAX_LIVE_FRAME", o.MaxLiveFrame, o.MaxLiveFrame != 0)
-	set("CHALLENGE_TIMEOUT", o.ChallengeTimeout, o.ChallengeTimeout != 0)
-	set("MESSAGE_TTL", o.QueueTTL, o.QueueTTL != 0)
-	set("NAMESPACE_TTL", o.NamespaceTTL, o.NamespaceTTL != 0)
-	return env
 }

@@ -28,8 +28,8 @@ func FuzzInvoke(f *testing.F) {
 	f.Fuzz(func(t *testing.T, n uint8, payload []byte) {
 		d := newDesk(t, wiring.Message)
 		_, _ = d.Invoke(t.Context(), functions[int(n)%len(functions)], payload)
-		if bytes.Contains(d.log.bytes(), []byte("panicked")) {
-			t.Errorf("%s", d.log.bytes())
+		if bytes.Contains(d.log.Bytes(), []byte("panicked")) {
+			t.Errorf("%s", d.log.Bytes())
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package wiring_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -23,6 +22,7 @@ import (
 	"blindpost/functions/internal/wiring"
 	"blindpost/shared/gateway/apigw"
 	"blindpost/shared/proof/apigwtest"
+	"blindpost/shared/proof/rig"
 	"blindpost/shared/proof/sqstest"
 	"blindpost/shared/push/sns"
 	"blindpost/shared/queue/sqs"
@@ -52,7 +52,7 @@ type house struct {
 	ingress string
 	table   *mem.Table
 	sns     *provider
-	log     *book
+	log     *rig.Log
 	config  settings.Values
 	asked   sync.Map // what clients were made, by name
 
@@ -70,7 +70,7 @@ func (h *house) now() time.Time { return time.Now().Add(time.Duration(h.ahead.Lo
 // open builds a house. env are further settings; direct is without the ingress
 // queue.
 func open(t *testing.T, binary, direct bool, env ...string) *house {
-	h := &house{t: t, sqs: sqstest.NewServer(1), sns: newProvider(), log: &book{}}
+	h := &house{t: t, sqs: sqstest.NewServer(1), sns: newProvider(), log: &rig.Log{}}
 	h.table = mem.New(h.now)
 	h.jobs = h.sqs.Create(sqstest.Queue{Name: "jobs", MaxReceive: 8, Repeat: 0.2})
 	environ := append([]string{
@@ -239,22 +239,4 @@ func (p *provider) pushes() []pushed {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]pushed(nil), p.pushed...)
-}
-
-// book is a log that many write.
-type book struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *book) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *book) bytes() []byte {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return bytes.Clone(b.b.Bytes())
 }

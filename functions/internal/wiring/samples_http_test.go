@@ -28,7 +28,7 @@ func TestSampleDevice(t *testing.T) {
 	d.http("http-claim.json", 409, "", token, strings.ToLower(token[:1])+token[1:])
 	d.http("http-push.json", 401, "", "Bearer "+token, "Bearer "+strings.ToLower(token[:1])+token[1:])
 	d.http("http-push.json", 404, "", "/push", "/review")
-	if log := string(d.log.bytes()); strings.Contains(log, token) {
+	if log := string(d.log.Bytes()); strings.Contains(log, token) {
 		t.Errorf("the token was logged: %s", log)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"blindpost/functions/internal/wiring"
 	"blindpost/shared/dialect/skald/skaldpb"
 	"blindpost/shared/gateway/apigw"
+	"blindpost/shared/proof/rig"
 	"blindpost/shared/proof/sqstest"
 	"blindpost/shared/push/sns"
 	"blindpost/shared/queue/sqs"
@@ -47,7 +48,7 @@ type desk struct {
 	table         *mem.Table
 	writesOnly    bool // see writer
 	peers         *peers
-	log           book
+	log           rig.Log
 	now           time.Time
 
 	mu    sync.Mutex
@@ -344,8 +345,8 @@ func TestFailingFrames(t *testing.T) {
 			t.Errorf("attempt %s: tried to close %d times", attempt, d.peers.closed)
 		}
 	}
-	if strings.Contains(string(d.log.bytes()), "cgA=") || strings.Contains(string(d.log.bytes()), "Y2dBPQ==") {
-		t.Errorf("the log has a frame in it: %s", d.log.bytes())
+	if strings.Contains(string(d.log.Bytes()), "cgA=") || strings.Contains(string(d.log.Bytes()), "Y2dBPQ==") {
+		t.Errorf("the log has a frame in it: %s", d.log.Bytes())
 	}
 }
 
@@ -385,7 +386,7 @@ func TestPanicsBecomeErrors(t *testing.T) {
 	if out, err := d.sample(wiring.Connect, "connect.json"); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("answer is %s, %v", out, err)
 	}
-	if log := string(d.log.bytes()); strings.Contains(log, "secret") || !strings.Contains(log, "samples_test.go") {
+	if log := string(d.log.Bytes()); strings.Contains(log, "secret") || !strings.Contains(log, "samples_test.go") {
 		t.Errorf("logged %s", log)
 	}
 }

@@ -202,7 +202,7 @@ func TestWayOfAFrame(t *testing.T) {
 			agent.wantPresence(phoneKey, skaldpb.Status_STATUS_ONLINE)
 
 			for _, secret := range []string{"the-phones-token", "for later", base64.StdEncoding.EncodeToString([]byte("for later")), edgeSecret} {
-				if bytes.Contains(h.log.bytes(), []byte(secret)) {
+				if bytes.Contains(h.log.Bytes(), []byte(secret)) {
 					t.Errorf("%q was logged", secret)
 				}
 			}

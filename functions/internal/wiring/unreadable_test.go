@@ -56,7 +56,7 @@ func TestUnreadableFrameEndsItsConnection(t *testing.T) {
 			if !slices.Equal(d.peers.ended, []string{sampleID}) {
 				t.Errorf("ended are %q", d.peers.ended)
 			}
-			if log := string(d.log.bytes()); !strings.Contains(log, "message failed") || strings.Contains(log, "AAAA") {
+			if log := string(d.log.Bytes()); !strings.Contains(log, "message failed") || strings.Contains(log, "AAAA") {
 				t.Errorf("logged %s", log)
 			}
 		})

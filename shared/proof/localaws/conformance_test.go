@@ -37,7 +37,7 @@ func target(t *testing.T, o conformance.Settings, ingress bool) conformance.Targ
 	flag("idle-timeout", o.IdleTimeout, o.IdleTimeout != 0)
 	flag("max-frame", o.MaxFrame, o.MaxFrame != 0)
 	flag("max-live-frame", o.MaxLiveFrame, o.MaxLiveFrame != 0)
-	f := open(t, plan{ingress: ingress, args: args, house: localaws.Options{Env: variables(o)}})
+	f := open(t, plan{ingress: ingress, args: args, house: localaws.Options{Env: o.Environment()}})
 	c := conformance.Target{
 		URL: f.url(), TLS: f.tls(),
 		Pings: true, CloseCodes: true, OwnAddresses: true,
@@ -66,23 +66,4 @@ func target(t *testing.T, o conformance.Settings, ingress bool) conformance.Targ
 	c.Restart = func(t *testing.T) { t.Helper(); f.end(os.Interrupt); f.start() }
 	c.Kill = func(t *testing.T) { t.Helper(); f.end(os.Kill); f.start() }
 	return c
-}
-
-// variables are settings as the environment says them.
-func variables(o conformance.Settings) (env []string) {
-	set := func(name string, v any, given bool) {
-		if given {
-			env = append(env, fmt.Sprintf("BLINDPOST_%s=%v", name, v))
-		}
-	}
-	set("MESSAGES_PER_MINUTE", o.MessagesPerMinute, o.MessagesPerMinute != 0)
-	set("CONTROL_FRAMES_PER_MINUTE", o.MessagesPerMinute, o.MessagesPerMinute != 0)
-	set("CONNECTIONS_PER_IP", o.ConnectionsPerIP, o.ConnectionsPerIP != 0)
-	set("MAILBOX_CAP", o.MailboxCap, o.MailboxCap != 0)
-	set("MAX_FRAME", o.MaxFrame, o.MaxFrame != 0)
-	set("MAX_LIVE_FRAME", o.MaxLiveFrame, o.MaxLiveFrame != 0)
-	set("CHALLENGE_TIMEOUT", o.ChallengeTimeout, o.ChallengeTimeout != 0)
-	set("MESSAGE_TTL", o.QueueTTL, o.QueueTTL != 0)
-	set("NAMESPACE_TTL", o.NamespaceTTL, o.NamespaceTTL != 0)
-	return env
 }

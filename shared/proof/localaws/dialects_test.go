@@ -3,7 +3,6 @@
 package localaws_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -24,12 +23,7 @@ func TestConformanceAelos(t *testing.T) {
 		if err := os.WriteFile(secret, []byte(aelosSecret), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		env := []string{"BLINDPOST_AELOS_SECRET_FILE=" + secret, "BLINDPOST_AELOS_CLOCK_LEEWAY=0s"}
-		if o.Plenty {
-			for _, name := range []string{"CONNECTIONS_PER_IP", "AELOS_BOAT_FRAMES_PER_MINUTE", "AELOS_VIEWER_FRAMES_PER_MINUTE", "AELOS_COMMANDS_PER_MINUTE"} {
-				env = append(env, "BLINDPOST_"+name+"=0")
-			}
-		}
+		env := append(o.Environment(), "BLINDPOST_AELOS_SECRET_FILE="+secret, "BLINDPOST_AELOS_CLOCK_LEEWAY=0s")
 		// Through the functions a flood takes longer than a reader may stand still.
 		args := []string{"--write-timeout", "60s"}
 		if o.PingInterval != 0 {
@@ -58,7 +52,7 @@ func TestConformanceAelos(t *testing.T) {
 // plain HTTP, at one address.
 func TestConformanceAgentknock(t *testing.T) {
 	agentknock.Run(t, func(t *testing.T, o agentknock.Settings) agentknock.Target {
-		f := open(t, plan{house: localaws.Options{Env: agentknockVariables(o)}})
+		f := open(t, plan{house: localaws.Options{Env: o.Environment()}})
 		c := agentknock.Target{
 			URL: "wss://" + f.address, TLS: f.tls(),
 			CloseCodes: true, RefusalBodies: true, BinaryFrames: true, KnowsMethods: true, Processes: true,
@@ -75,21 +69,4 @@ func TestConformanceAgentknock(t *testing.T) {
 		c.Kill = func(t *testing.T) { t.Helper(); f.end(os.Kill); f.start() }
 		return c
 	})
-}
-
-// agentknockVariables are settings as the environment says them. What all clients of a
-// device may do together is not limited.
-func agentknockVariables(o agentknock.Settings) (env []string) {
-	for name, v := range map[string]int{
-		"CONNECTIONS_PER_IP": o.ConnectionsPerIP, "AGENTKNOCK_FRAMES_PER_MINUTE": o.FramesPerMinute,
-		"AGENTKNOCK_CLIENT_EXCHANGES_PER_MINUTE": o.NewExchanges, "AGENTKNOCK_CLIENT_OPEN_EXCHANGES": o.OpenExchanges,
-	} {
-		if v != 0 {
-			env = append(env, fmt.Sprintf("BLINDPOST_%s=%d", name, v))
-		}
-	}
-	if o.WakeInterval != 0 {
-		env = append(env, "BLINDPOST_AGENTKNOCK_WAKE_INTERVAL="+o.WakeInterval.String())
-	}
-	return append(env, "BLINDPOST_AGENTKNOCK_DEVICE_EXCHANGES_PER_MINUTE=0", "BLINDPOST_AGENTKNOCK_DEVICE_OPEN_EXCHANGES=0")
 }

@@ -82,6 +82,9 @@ func (l *Log) Bytes() []byte {
 	return bytes.Clone(l.buf.Bytes())
 }
 
+// String is the same as text.
+func (l *Log) String() string { return string(l.Bytes()) }
+
 // Take returns what was logged since it was called last, and forgets it.
 func (l *Log) Take() []byte {
 	l.mu.Lock()

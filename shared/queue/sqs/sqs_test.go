@@ -1,7 +1,6 @@
 package sqs_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"blindpost/shared/proof/queuetest"
+	"blindpost/shared/proof/rig"
 	"blindpost/shared/proof/sqstest"
 	"blindpost/shared/queue"
 	"blindpost/shared/queue/sqs"
@@ -227,7 +227,7 @@ func FuzzRun(f *testing.F) {
 // A panic is a failed attempt; its value is not logged, its place is.
 func TestPanicIsLoggedWithoutItsValue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log syncBuffer
+		var log rig.Log
 		ran := make(chan struct{}, 1)
 		s := open(t, settings{
 			log: slog.New(slog.NewTextHandler(&log, nil)),
@@ -246,21 +246,4 @@ func TestPanicIsLoggedWithoutItsValue(t *testing.T) {
 			t.Errorf("logged: %s", out)
 		}
 	})
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
