@@ -94,3 +94,14 @@ func TestLateWordToABoatUnderTheNextLease(t *testing.T) {
 		}
 	})
 }
+
+// A tag that an earlier connection of the boat may not have been told to forget is that of
+// a viewer all the same: a late word was about it. The boat is not told to forget it.
+func TestTagThatIsForgottenAndPresent(t *testing.T) {
+	present := tag{1}
+	r := &roster{Boat: &boat{Conn: "boat", Proto: 2}, Viewers: []viewer{{Tag: present, Said: saidOnline}}}
+	r.keep([]tag{present}, time.Now())
+	if attach, detach := r.deltas(r.welcomed()); !slices.Equal(attach, []tag{present}) || len(detach) > 0 {
+		t.Errorf("the boat is told to attach %v and to detach %v", attach, detach)
+	}
+}

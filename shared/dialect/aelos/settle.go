@@ -103,7 +103,7 @@ func (r *roster) deltas(known []tag) (attach, detach []tag) {
 		return attach, detach
 	}
 	for _, f := range r.Forgotten {
-		if !slices.Contains(r.Told, f.Tag) {
+		if !slices.Contains(r.Told, f.Tag) && !slices.Contains(known, f.Tag) {
 			detach = append(detach, f.Tag)
 		}
 	}

@@ -6,6 +6,7 @@ var kept = []uint64{
 	99001970, 426006768, // a replaced connection of a boat could not be closed, and stayed
 	325003279,     // nobody closed it because the function that was to had died
 	1796087532352, // a late word came under the next lease, whose handler took its own for the last one
+	1796088862739, // a boat was told of a viewer and to forget it in one frame
 
 	// In these the model was wrong.
 	123003947, // a token expired while sessions were looked at
