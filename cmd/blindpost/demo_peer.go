@@ -11,13 +11,13 @@ import (
 )
 
 // take is an OnEvent function.
-func (d *demoEvents) take(_ context.Context, e skaldclient.Event) { d.put(e) }
+func (q *demoEvents) take(_ context.Context, e skaldclient.Event) { q.put(e) }
 
 // complaints returns what should not have happened: messages that were refused
 // and errors that no check has waited for.
-func (d *demoEvents) complaints() []error {
+func (q *demoEvents) complaints() []error {
 	var all []error
-	for _, e := range d.left() {
+	for _, e := range q.left() {
 		switch e := e.(type) {
 		case skaldclient.Dropped:
 			all = append(all, fmt.Errorf("a message was refused: %w", e.Err))
@@ -116,8 +116,8 @@ func (p *demoPhone) close() error {
 }
 
 // readMessage waits for the next message and compares it with what was sent.
-func (d *demoEvents) readMessage(ctx context.Context, from skaldclient.PublicKey, want skaldclient.Payload) (skaldclient.Message, error) {
-	m, err := awaitEvent[skaldclient.Message](ctx, d, "the message", nil)
+func (q *demoEvents) readMessage(ctx context.Context, from skaldclient.PublicKey, want skaldclient.Payload) (skaldclient.Message, error) {
+	m, err := awaitEvent[skaldclient.Message](ctx, q, "the message", nil)
 	switch {
 	case err != nil:
 		return m, err

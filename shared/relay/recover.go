@@ -36,6 +36,9 @@ func (r *Relay) NewRecovery(unclean bool) *Recovery {
 // frame gets a push again. A push too many is better than a phone that sleeps on.
 func (y *Recovery) Visit(ctx context.Context, it table.Item) error {
 	group, ok := strings.CutPrefix(it.Key.Partition, GroupPrefix)
+	if ok && strings.HasPrefix(it.Key.Sort, GroupItem(group, removalItem).Sort) {
+		return y.countPurge(ctx, it)
+	}
 	if !ok || !strings.HasPrefix(it.Key.Sort, memberSort) {
 		return nil
 	}
@@ -63,6 +66,18 @@ func (y *Recovery) Visit(ctx context.Context, it table.Item) error {
 		return nil
 	}
 	return y.Finish(ctx)
+}
+
+// countPurge counts the frames that a removal has still to purge: they are taken off the
+// number of stored frames then.
+func (y *Recovery) countPurge(ctx context.Context, removal table.Item) error {
+	entries, err := y.relay.readAll(ctx, removal.Attrs[attrLane].Str())
+	for _, e := range entries {
+		if e.conn == "" {
+			y.Stored++
+		}
+	}
+	return err
 }
 
 // Finish writes what Visit has found and not written yet.

@@ -109,3 +109,69 @@ func TestRecovery(t *testing.T) {
 		})
 	}
 }
+
+// dropCounter counts the stored frames that were dropped.
+type dropCounter struct {
+	nopObserver
+	stored int
+}
+
+func (c *dropCounter) Dropped(class Class, _ string, n int) {
+	if class == ClassStored {
+		c.stored += n
+	}
+}
+
+// The process dies after a member was removed and before its mailbox is purged: the frames
+// in it are counted at the next start, and taken off that number by the purge.
+func TestRecoveryCountsWhatIsStillToBePurged(t *testing.T) {
+	ctx, now := t.Context(), fixedTime()
+	clock := func() time.Time { return now }
+	tab, dropped := mem.New(clock), &dropCounter{}
+	r := New(Options{
+		Table: tab, Queue: &jobList{}, Log: slog.New(slog.DiscardHandler), Now: clock, Observer: dropped,
+		Random: bytes.NewReader(make([]byte, 64)), NewID: func() string { return "id" },
+		Limits: Limits{MessageTTL: time.Hour},
+	})
+	if _, err := tab.Write(ctx, r.CreateOp("skald/ns", "phone", NewMember{Generation: "g"})); err != nil {
+		t.Fatal(err)
+	}
+	member := func() *Member {
+		m, err := r.GetMember(ctx, "skald/ns", "phone")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	for range 3 {
+		if err := r.append(ctx, member(), &entry{frame: Frame{Data: []byte("x")}}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recovered := func() int {
+		items, err := table.QueryAll(ctx, tab, table.Query{Partition: groupPartition("skald/ns")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		y := r.NewRecovery(true)
+		for _, it := range items {
+			if err := y.Visit(ctx, it); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return y.Stored
+	}
+	if n := recovered(); n != 3 {
+		t.Fatalf("%d frames are stored before the removal, want 3", n)
+	}
+	if err := tab.Transact(ctx, RemoveOps(member(), Removal{})); err != nil {
+		t.Fatal(err)
+	}
+	found := recovered()
+	if err := r.FinishRemovals(ctx, "skald/ns"); err != nil {
+		t.Fatal(err)
+	}
+	if found != 3 || found-dropped.stored != 0 || recovered() != 0 {
+		t.Errorf("found %d frames to purge, purged %d, and then found %d", found, dropped.stored, recovered())
+	}
+}

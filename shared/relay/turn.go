@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"blindpost/shared/backoff"
+	"blindpost/shared/base/backoff"
 	"blindpost/shared/table"
 )
 

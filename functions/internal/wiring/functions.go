@@ -9,9 +9,9 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"blindpost/shared/base/panics"
 	"blindpost/shared/gateway/apigw"
 	"blindpost/shared/gateway/apigw/record"
-	"blindpost/shared/panics"
 	"blindpost/shared/queue/sqs"
 	"blindpost/shared/settings"
 )

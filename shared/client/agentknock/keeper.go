@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"blindpost/shared/backoff"
+	"blindpost/shared/base/backoff"
 )
 
 // deliberate are the close codes after which a peer does not reconnect: its frame was

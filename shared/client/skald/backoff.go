@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"blindpost/shared/backoff"
+	"blindpost/shared/base/backoff"
 )
 
 // Backoff is how long to wait between attempts to connect: Min, then twice as

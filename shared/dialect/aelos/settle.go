@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"blindpost/shared/backoff"
+	"blindpost/shared/base/backoff"
 	"blindpost/shared/gateway"
 	"blindpost/shared/table"
 )

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"blindpost/shared/backoff"
+	"blindpost/shared/base/backoff"
 	"blindpost/shared/gateway"
 	"blindpost/shared/relay"
 	"blindpost/shared/table"

@@ -6,7 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	api "github.com/aws/aws-sdk-go-v2/service/apigatewaymanagementapi"
 
-	"blindpost/shared/awsclient"
+	"blindpost/shared/base/awsclient"
 	"blindpost/shared/gateway"
 )
 

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"blindpost/shared/backoff"
+	"blindpost/shared/base/backoff"
 	"blindpost/shared/gateway"
 	"blindpost/shared/queue"
 )

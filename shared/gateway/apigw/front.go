@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"blindpost/shared/backoff"
+	"blindpost/shared/base/backoff"
 	"blindpost/shared/gateway"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"blindpost/shared/base/panics"
 	"blindpost/shared/gateway"
-	"blindpost/shared/panics"
 )
 
 // Calls into the handler. A panic there is an error here.

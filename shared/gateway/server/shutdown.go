@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"blindpost/shared/backoff"
+	"blindpost/shared/base/backoff"
 	"blindpost/shared/gateway"
 )
 

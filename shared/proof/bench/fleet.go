@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"blindpost/shared/backoff"
+	"blindpost/shared/base/backoff"
 	skaldclient "blindpost/shared/client/skald"
 )
 

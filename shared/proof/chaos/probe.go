@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"blindpost/shared/backoff"
+	"blindpost/shared/base/backoff"
 )
 
 // probe is two members who mind their own business while something happens to

@@ -10,7 +10,7 @@ import (
 	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/smithy-go"
 
-	"blindpost/shared/awsclient"
+	"blindpost/shared/base/awsclient"
 	"blindpost/shared/push"
 )
 

@@ -27,7 +27,7 @@ import (
 	"sync"
 	"time"
 
-	"blindpost/shared/backoff"
+	"blindpost/shared/base/backoff"
 	"blindpost/shared/queue"
 )
 

@@ -3,7 +3,7 @@ package local
 import (
 	"time"
 
-	"blindpost/shared/panics"
+	"blindpost/shared/base/panics"
 	"blindpost/shared/queue"
 )
 

@@ -13,8 +13,8 @@ import (
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"blindpost/shared/backoff"
-	"blindpost/shared/panics"
+	"blindpost/shared/base/backoff"
+	"blindpost/shared/base/panics"
 )
 
 // Message is one message of a queue.

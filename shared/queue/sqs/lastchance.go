@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"blindpost/shared/backoff"
+	"blindpost/shared/base/backoff"
 )
 
 // The runs of a message that SQS puts aside after one more failure.

@@ -11,7 +11,7 @@ import (
 
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"blindpost/shared/awsclient"
+	"blindpost/shared/base/awsclient"
 	"blindpost/shared/queue"
 )
 

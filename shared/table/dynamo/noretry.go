@@ -4,7 +4,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"blindpost/shared/awsclient"
+	"blindpost/shared/base/awsclient"
 )
 
 // withoutRetries makes the client send a request once and read the whole response.

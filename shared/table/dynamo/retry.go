@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"blindpost/shared/backoff"
+	"blindpost/shared/base/backoff"
 	"blindpost/shared/table"
 )
 

@@ -19,7 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"blindpost/shared/awsclient"
+	"blindpost/shared/base/awsclient"
 )
 
 // Clients makes the clients of AWS, or of an emulator.

@@ -49,7 +49,7 @@ func restartState(t *testing.T, r *relay) {
 
 // kill -9 right after each acknowledgement of an exchange.
 func killStored(t *testing.T, r *relay) {
-	h, m, c, x := r.waiting(t)
+	h, m, _, x := r.waiting(t)
 	r.Kill(t)
 
 	dv := h.open(x.delivery(peer.Request))
@@ -58,7 +58,7 @@ func killStored(t *testing.T, r *relay) {
 	r.Kill(t)
 
 	dv = h.open() // not again
-	c = m.dial()
+	c := m.dial()
 	c.wantState(x, "open", "delivered", "absent", "absent")
 	x.answer(dv)
 	r.Kill(t)

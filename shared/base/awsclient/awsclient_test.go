@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"blindpost/shared/awsclient"
+	"blindpost/shared/base/awsclient"
 )
 
 // hasty is a body as smithy-go makes it, once it has been closed: the end for Read,
