@@ -115,6 +115,7 @@ vet: ## go vet with every build tag, staticcheck, dead code; installs the tools 
 lint: ## golangci-lint, installed into .tools
 	@test -x .tools/golangci-lint || GOBIN=$(CURDIR)/.tools $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 	.tools/golangci-lint run ./...
+	.tools/golangci-lint run --build-tags cdk ./infra/...
 
 .PHONY: settings
 settings: ## write docs/settings.md from the declarations

@@ -49,7 +49,7 @@ func TestProtectionComesLast(t *testing.T) {
 	for name, context := range fronts {
 		tm := synth(t, name, context).template
 		found := tm.ofType("Custom::AWS")
-		if context["blindpost:deletion-protection"] == false {
+		if on, set := context["blindpost:deletion-protection"].(bool); set && !on {
 			if len(found) != 0 {
 				t.Errorf("%s: the table was not to be protected", name)
 			}
