@@ -11,13 +11,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"blindpost/shared/proof/port"
+	"blindpost/shared/proof/rig"
 )
 
 func TestBinaryTask(t *testing.T) {
@@ -71,10 +71,7 @@ func binaryVariables(t *testing.T, tm *template) []string {
 // The binary starts with the settings of the template, on a file system that it
 // leaves alone, and is then what the load balancer looks for.
 func TestBinaryStarts(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "blindpost")
-	if out, err := exec.Command("go", "build", "-o", binary, "../cmd/blindpost").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	binary := rig.Build(t)
 	secrets := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
 		_, _ = io.WriteString(w, `{"Name":"front","SecretString":"48-characters-that-no-person-has-to-know-anywhere"}`)

@@ -18,6 +18,7 @@ import (
 
 	"blindpost/functions/internal/wiring"
 	"blindpost/shared/dialect/skald/skaldpb"
+	"blindpost/shared/proof/suite"
 	"blindpost/shared/table"
 )
 
@@ -275,11 +276,7 @@ func TestLostDisconnect(t *testing.T) {
 
 func (h *house) eventually(what string, ok func() bool) {
 	h.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			h.t.Fatalf("waited for %s in vain", what)
-		}
-	}
+	suite.Eventually(h.t, 20*time.Second, what, ok)
 }
 
 func hexOf(b []byte) string { return hex.EncodeToString(b) }

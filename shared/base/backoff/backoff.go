@@ -7,13 +7,13 @@ import (
 )
 
 // After is the pause after so many failures in a row, counting from 1: first, then twice
-// as long each time, at most most.
-func After(failures int, first, most time.Duration) time.Duration {
+// as long each time, up to limit.
+func After(failures int, first, limit time.Duration) time.Duration {
 	d := first
-	for ; failures > 1 && d < most; failures-- {
+	for ; failures > 1 && d < limit; failures-- {
 		d *= 2
 	}
-	return min(d, most)
+	return min(d, limit)
 }
 
 // Sleep waits, unless ctx ends before.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"blindpost/shared/base/backoff"
 	"blindpost/shared/dialect/skald/skaldpb"
 	"blindpost/shared/gateway"
 )
@@ -103,7 +104,7 @@ func (l *link) readLoop() {
 			continue
 		case err != nil:
 			if errors.Is(err, net.ErrClosed) {
-				sleep(l.ctx, closedGrace)
+				_ = backoff.Sleep(l.ctx, closedGrace)
 			}
 			l.fail(err)
 			return
@@ -188,7 +189,7 @@ func (l *link) writeFailed(err error) {
 	}
 	l.m.dropLink(l)
 	l.spawn(func() {
-		sleep(l.ctx, writeGrace)
+		_ = backoff.Sleep(l.ctx, writeGrace)
 		l.fail(err)
 	})
 }
@@ -216,7 +217,7 @@ func (l *link) keepAlive() {
 			rest = l.m.cfg.KeepAlive
 		}
 		if rest > 0 {
-			if !sleep(l.ctx, rest) {
+			if backoff.Sleep(l.ctx, rest) != nil {
 				return
 			}
 			continue
@@ -231,17 +232,5 @@ func (l *link) keepAlive() {
 			l.fail(fmt.Errorf("%w: no pong within %v", ErrSilent, l.m.cfg.PongTimeout))
 			return
 		}
-	}
-}
-
-// sleep reports whether it slept to the end.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
