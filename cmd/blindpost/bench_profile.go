@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Measuring implements bench.Relay. If there is a folder for profiles, it takes one of
-// the relay's processor time, for as long as the measurement is expected to take, and
-// one of its memory at the end.
+// Measuring implements bench.Relay. With a folder for profiles it saves two of the relay:
+// its processor time, for as long as the measurement is expected to take, and its memory
+// at the end.
 func (c *benchChild) Measuring(what string, expect time.Duration) (done func()) {
 	if c.profile == "" {
 		return func() {}

@@ -4,8 +4,8 @@ package main
 
 import "os"
 
-// terminalWidth returns how many columns the terminal behind a reader or writer
-// has, 0 if that cannot be found out; false if there is no terminal.
+// terminalWidth reports whether a reader or writer is a terminal. Its width, in columns,
+// is 0 here, which stands for unknown.
 func terminalWidth(stream any) (int, bool) {
 	f, ok := stream.(*os.File)
 	if !ok {

@@ -63,7 +63,7 @@
 // post or the sweeper finds it gone, and replaced when its member joins with a newer one.
 //
 //   - Join: the dialect, with the member held. It writes the record, then the item. A crash
-//     before the item leaves a record of which end finds that no member has to leave. After
+//     before the item leaves a record without a member: its end has nobody to take out. After
 //     a crash behind the item the admission comes again and tells the others again.
 //   - draining to open: the pump. Back: a post that has failed; the job that pumps again is
 //     sent before the item is written.
@@ -75,9 +75,10 @@
 //   - lost: a post sends jobLost, with which the member leaves; the record stays, because
 //     frames of the connection may still wait. The sweeper sends jobEnd. A job that is not
 //     sent is left to the next post (reportLostAgain) and to the sweeper.
-//   - ended: the member leaves, unless it has (recLeft) or has a newer connection; then the
-//     dialect's Disconnected, then the record is deleted. After a crash in between the
-//     event or job comes again, and attrLeft says that the item was written.
+//   - ended: the member leaves, unless it has left already (recLeft) or has joined with a
+//     newer connection. Then the dialect's Disconnected is called and the record is deleted.
+//     After a crash in between the event or job comes again, and attrLeft says that the
+//     item was written.
 //
 // In one process no event comes again after a crash: all connections are lost with it,
 // and Recovery lets their members leave at the next start.

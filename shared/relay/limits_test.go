@@ -52,7 +52,7 @@ func TestWindow(t *testing.T) {
 		{"to the millisecond", []event{{0, 1, true}, {time.Minute - time.Millisecond, 1, false}, {time.Minute, 1, true}}},
 		{"what is refused is not counted", []event{{0, 1, true}, {time.Second, 1, false}, {time.Second, 2, true}, {time.Second, 2, false}}},
 		{"a lower limit holds at once", []event{{0, 9, true}, {0, 9, true}, {0, 1, false}, {0, 3, true}}},
-		{"a clock that is set back begins anew", []event{{time.Hour, 1, true}, {time.Hour, 1, false}, {0, 1, true}, {0, 1, false}}},
+		{"a clock that is set back starts again", []event{{time.Hour, 1, true}, {time.Hour, 1, false}, {0, 1, true}, {0, 1, false}}},
 		{"a limit of none", []event{{0, 0, false}, {time.Hour, 0, false}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

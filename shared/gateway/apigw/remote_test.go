@@ -22,8 +22,8 @@ import (
 
 const ours = "https://front.example:8444"
 
-// ownFront is a front of our own that does what it is told.
-type ownFront struct {
+// scriptedFront is a front of our own that does what it is told.
+type scriptedFront struct {
 	posts  []gateway.Message
 	code   gateway.CloseCode
 	reason string
@@ -32,7 +32,7 @@ type ownFront struct {
 	calls  int
 }
 
-func (f *ownFront) next(ctx context.Context) error {
+func (f *scriptedFront) next(ctx context.Context) error {
 	f.calls++
 	if f.answer == nil {
 		return nil
@@ -40,7 +40,7 @@ func (f *ownFront) next(ctx context.Context) error {
 	return f.answer(ctx, f.calls)
 }
 
-func (f *ownFront) Post(ctx context.Context, _ string, m gateway.Message) (gateway.Outcome, error) {
+func (f *scriptedFront) Post(ctx context.Context, _ string, m gateway.Message) (gateway.Outcome, error) {
 	if err := f.next(ctx); err != nil {
 		return 0, err
 	}
@@ -48,17 +48,17 @@ func (f *ownFront) Post(ctx context.Context, _ string, m gateway.Message) (gatew
 	return gateway.Sent, nil
 }
 
-func (f *ownFront) Close(ctx context.Context, _ string, code gateway.CloseCode, reason string) error {
+func (f *scriptedFront) Close(ctx context.Context, _ string, code gateway.CloseCode, reason string) error {
 	f.code, f.reason = code, reason
 	return f.next(ctx)
 }
 
-func (f *ownFront) Stat(ctx context.Context, _ string) (gateway.Stat, error) {
+func (f *scriptedFront) Stat(ctx context.Context, _ string) (gateway.Stat, error) {
 	return gateway.Stat{ConnectedAt: time.Unix(7, 0)}, f.next(ctx)
 }
 
 // withOwn is a front of the functions that knows one front of our own, and API Gateway.
-func withOwn(own *ownFront, other apigw.API) *apigw.Front {
+func withOwn(own *scriptedFront, other apigw.API) *apigw.Front {
 	return apigw.NewFront(apigw.FrontOptions{
 		NewClient: func(context.Context, string) (apigw.API, error) { return other, nil },
 		Allowed:   apigw.AllowEndpoints(""),
@@ -71,7 +71,7 @@ func withOwn(own *ownFront, other apigw.API) *apigw.Front {
 const remoteConn = gateway.Conn("abc-_1@front+" + ours)
 
 func TestOwnFront(t *testing.T) {
-	own, ctx := &ownFront{}, context.Background()
+	own, ctx := &scriptedFront{}, context.Background()
 	f := withOwn(own, nil)
 	large := make([]byte, 512<<10)
 	large[0] = 0xff
@@ -110,7 +110,7 @@ func (u untouchable) DeleteConnection(context.Context, *api.DeleteConnectionInpu
 // A name of a connection that somebody has forged has nobody called: not the metadata
 // service, not another front, not another account's API under a made-up host.
 func TestForgedConnections(t *testing.T) {
-	own := &ownFront{}
+	own := &scriptedFront{}
 	f := withOwn(own, untouchable{t})
 	for _, c := range []gateway.Conn{
 		"abc@front+http://169.254.169.254", "abc@front+" + ours + "/x", "abc@front+https://front.example", "abc@front+", "a/b@front+" + ours,
@@ -218,7 +218,7 @@ func TestOwnFrontThatFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				own, begin := &ownFront{answer: tt.answer}, time.Now()
+				own, begin := &scriptedFront{answer: tt.answer}, time.Now()
 				_, err := withOwn(own, nil).Post(context.Background(), remoteConn, gateway.Message{Data: []byte("x")})
 				if !tt.want(err) || own.calls < tt.calls || time.Since(begin) > tt.within {
 					t.Errorf("%v after %d calls and %v", err, own.calls, time.Since(begin))
@@ -231,7 +231,7 @@ func TestOwnFrontThatFails(t *testing.T) {
 // A message that may be dropped is, where another would be tried again.
 func TestOwnFrontDrops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		own, begin := &ownFront{answer: func(context.Context, int) error { return &callback.StatusError{Status: 429} }}, time.Now()
+		own, begin := &scriptedFront{answer: func(context.Context, int) error { return &callback.StatusError{Status: 429} }}, time.Now()
 		outcome, err := withOwn(own, nil).Post(context.Background(), remoteConn, gateway.Message{Droppable: true})
 		if err != nil || outcome != gateway.Dropped || time.Since(begin) > 100*time.Millisecond {
 			t.Errorf("%v, %v after %v", outcome, err, time.Since(begin))
@@ -242,7 +242,7 @@ func TestOwnFrontDrops(t *testing.T) {
 // The end of the caller's time is the caller's.
 func TestOwnFrontAndTheCallersTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		own := &ownFront{answer: func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }}
+		own := &scriptedFront{answer: func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_, err := withOwn(own, nil).Post(ctx, remoteConn, gateway.Message{})

@@ -79,7 +79,7 @@ func rosterMutations() []engine.Mutation {
 		},
 		{
 			Name: "same-tag",
-			What: "tags begin anew with each boat connection",
+			What: "tags start again with each boat connection",
 			Table: onRoster(func(r map[string]json.RawMessage) {
 				var viewers []map[string]json.RawMessage
 				if json.Unmarshal(r["v"], &viewers) != nil || len(viewers) == 0 {

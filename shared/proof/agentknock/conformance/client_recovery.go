@@ -155,7 +155,7 @@ func recoveryAssociated(t *testing.T, r *relay) {
 		x.deliver(dv, old)
 		c := m.dial()
 		c.wantState(x, "open", "delivered", "absent", "absent")
-		old.anew()
+		old.seeAgain()
 		old.mayGet(x.receipt(peer.Request))
 		x.publish(old)
 		old.settle()

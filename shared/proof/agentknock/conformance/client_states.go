@@ -170,7 +170,7 @@ func stateResponse(t *testing.T, r *relay) {
 		c.settle() // a connection gets nothing of what it has not resumed
 		c.wantState(x, "open", "delivered", "accepted", "absent")
 		c.want(x.delivery(peer.Response))
-		c.anew()
+		c.seeAgain()
 		c.wantState(x, "open", "delivered", "accepted", "absent")
 		c.want(x.delivery(peer.Response))
 		c.drop()

@@ -33,7 +33,7 @@ func clientStatesAll(t *testing.T, r *relay) {
 				dv.may = nil
 				for _, state := range allowed[from] {
 					if state == to {
-						dv.anew()
+						dv.seeAgain()
 						m.set(dv, to)
 						dv.settle()
 						return
@@ -129,7 +129,7 @@ func clientRevoked(t *testing.T, r *relay) {
 	if f := dv.next("inactive"); (f.Type != peer.Inactive && f.Type != peer.Error) || f.Retryable {
 		t.Errorf("a response to a revoked client is answered with %s", f)
 	}
-	dv.anew()
+	dv.seeAgain()
 	m.set(dv, "revoked") // again
 	for _, state := range []string{"active", "suspended"} {
 		dv.send(peer.Frame{Type: peer.SetClientState, ClientID: m.ID, State: state})

@@ -81,8 +81,8 @@ func (e *end) frame() (peer.Frame, error) {
 	}
 }
 
-// anew makes the end see frames again that it has seen.
-func (e *end) anew() { clear(e.seen) }
+// seeAgain makes the end see frames again that it has seen.
+func (e *end) seeAgain() { clear(e.seen) }
 
 // mayGet allows frames that the specification leaves open.
 func (e *end) mayGet(fs ...peer.Frame) { e.may = append(e.may, fs...) }

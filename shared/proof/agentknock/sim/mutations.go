@@ -107,7 +107,7 @@ func storeMutations() []engine.Mutation {
 		},
 		{
 			Name: "count-only-upwards",
-			What: "an exchange that ends is counted on, and nobody counts anew",
+			What: "an exchange that ends is counted on, and nobody counts again",
 			Table: func(_ *engine.Engine, next table.Table) table.Table {
 				return &engine.MutantTable{
 					Table: next,

@@ -63,7 +63,7 @@ func TestKnockExpiry(t *testing.T) {
 	})
 }
 
-// reopen connects the device anew and acknowledges nothing.
+// reopen connects the device again and acknowledges nothing.
 func (k *knock) reopen(dv *knockEnd) *knockEnd {
 	k.w.T.Helper()
 	dv.Drop()

@@ -161,7 +161,7 @@ func TestSection11_ConnectedIsNotIdle(t *testing.T) {
 				agent.wantNothing()
 				agent.close()
 				w.Sleep(7*bubble.Day - time.Second)
-				away.connect().close() // begins them anew
+				away.connect().close() // starts them again
 				w.Sleep(7*bubble.Day - time.Second)
 				away.connect().close()
 				w.Sleep(7 * bubble.Day)
