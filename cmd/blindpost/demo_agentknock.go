@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	peer "blindpost/shared/client/agentknock"
@@ -76,6 +77,7 @@ func (d *agentknockDemo) introducePhone(ctx context.Context) error {
 	d.device = peer.NewDevice(d.way(d.network), time.Now())
 	d.tokens = append(d.tokens, d.device.Token)
 	d.address, d.fid = peer.AddressID(pairingWords...), "installation-of-mias-phone"
+	d.inbox = newDemoEvents()
 	if err := d.check(d.within(ctx, d.device.Claim), "the phone claims its id"); err != nil {
 		return err
 	}
@@ -95,9 +97,6 @@ func (d *agentknockDemo) introducePhone(ctx context.Context) error {
 
 // phoneOn opens the app on the phone, and waits until it has what waited for it.
 func (d *agentknockDemo) phoneOn(ctx context.Context) error {
-	if d.inbox == nil {
-		d.inbox = newDemoEvents()
-	}
 	d.desk = d.device.Start(ctx, peer.DeskOptions{OnMessage: func(in peer.Incoming) { d.inbox.put(in) }})
 	return d.desk.CaughtUp(ctx)
 }
@@ -117,12 +116,10 @@ func refusedWithStatus(err error, statuses ...int) error {
 	case !errors.As(err, &no):
 		return fmt.Errorf("it was not refused, but: %w", err)
 	}
-	for _, status := range statuses {
-		if no.Status == status {
-			return nil
-		}
+	if !slices.Contains(statuses, no.Status) {
+		return fmt.Errorf("it was refused otherwise: %w", err)
 	}
-	return fmt.Errorf("it was refused otherwise: %w", err)
+	return nil
 }
 
 // close ends what still runs.

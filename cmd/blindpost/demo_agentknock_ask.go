@@ -27,26 +27,24 @@ func (d *agentknockDemo) sleep(ctx context.Context) error {
 
 // wake asks, wakes the phone, and brings the answer back.
 func (d *agentknockDemo) wake(ctx context.Context) error {
-	before := d.relay.pushes.count(d.fid)
+	before, _ := d.relay.pushes.to(d.fid)
 	request := d.session.Begin(peer.NewID(time.Now()), d.say(askDeploy))
 	if err := d.check(d.within(ctx, request.Accepted), "the relay takes the request: from now on it is the relay's job, and stored"); err != nil {
 		return err
 	}
-	err := d.within(ctx, func(ctx context.Context) error { return d.relay.pushes.wait(ctx, d.fid, before+1) })
+	err := d.within(ctx, func(ctx context.Context) error { return d.relay.pushes.wait(ctx, d.fid, len(before)+1) })
 	if err := d.check(err, "it has asked the push provider to wake the phone"); err != nil {
 		return err
 	}
-	wake := d.relay.pushes.last(d.fid)
+	pushes, _ := d.relay.pushes.to(d.fid)
+	wake := pushes[len(pushes)-1]
 	d.tell("This is all that Google gets to see: %s", wake)
 	_ = d.check(d.isBareWake(wake), "no text, no name, no id")
 	d.tell("The phone wakes up.")
 	if err := d.check(d.within(ctx, d.phoneOn), "it connects, and has been sent what waited for it"); err != nil {
 		return err
 	}
-	if err := d.answer(ctx, request, askDeploy, allowDeploy); err != nil {
-		return err
-	}
-	return d.complete(ctx, request, "deployed")
+	return d.answer(ctx, request, askDeploy, allowDeploy, "deployed")
 }
 
 // isBareWake checks that a push holds nothing but the wake.
@@ -62,18 +60,16 @@ func (d *agentknockDemo) isBareWake(payload []byte) error {
 	return nil
 }
 
-// answer makes the phone read a question, and the agent the answer.
-func (d *agentknockDemo) answer(ctx context.Context, request *peer.Exchange, question, answer string) error {
+// answer makes the phone read a question, the agent the answer, and the phone what came
+// of it.
+func (d *agentknockDemo) answer(ctx context.Context, request *peer.Exchange, question, answer, report string) error {
 	if err := d.check(d.within(ctx, func(ctx context.Context) error {
-		in, err := d.arrived(ctx, request.ID(), peer.Request)
-		if err != nil {
-			return err
-		}
-		return d.box.read(in.Payload, question)
+		_, err := d.arrived(ctx, request.ID(), peer.Request, question)
+		return err
 	}), "Mia reads: %q", question); err != nil {
 		return err
 	}
-	return d.check(d.within(ctx, func(ctx context.Context) error {
+	if err := d.check(d.within(ctx, func(ctx context.Context) error {
 		sent := d.desk.Respond(d.agent.ID, request.ID(), d.say(answer))
 		payload, err := request.Response(ctx)
 		if err == nil {
@@ -83,21 +79,16 @@ func (d *agentknockDemo) answer(ctx context.Context, request *peer.Exchange, que
 			err = sent.Received(ctx)
 		}
 		return err
-	}), "the agent reads: %q, and the phone knows that it has", answer)
-}
-
-// complete ends an exchange, and makes the phone see its end.
-func (d *agentknockDemo) complete(ctx context.Context, request *peer.Exchange, text string) error {
+	}), "the agent reads: %q, and the phone knows that it has", answer); err != nil {
+		return err
+	}
 	return d.check(d.within(ctx, func(ctx context.Context) error {
-		if err := request.Complete(ctx, d.say(text)); err != nil {
-			return err
+		err := request.Complete(ctx, d.say(report))
+		if err == nil {
+			_, err = d.arrived(ctx, request.ID(), peer.Completion, report)
 		}
-		in, err := d.arrived(ctx, request.ID(), peer.Completion)
-		if err != nil {
-			return err
-		}
-		return d.box.read(in.Payload, text)
-	}), "the agent reports: %q", text)
+		return err
+	}), "the agent reports: %q", report)
 }
 
 // interrupt breaks connections in the middle of an exchange.
@@ -112,10 +103,7 @@ func (d *agentknockDemo) interrupt(ctx context.Context) error {
 	}
 	d.tell("The lift opens, and the phone finds another network.")
 	d.desk.Drop()
-	if err := d.answer(ctx, request, askDelete, denyDelete); err != nil {
-		return err
-	}
-	if err := d.complete(ctx, request, "kept"); err != nil {
+	if err := d.answer(ctx, request, askDelete, denyDelete, "kept"); err != nil {
 		return err
 	}
 	return d.check(d.nothingTwice(), "no message came to Mia twice")
@@ -153,10 +141,7 @@ func (d *agentknockDemo) restart(ctx context.Context) error {
 	if err := d.check(err, "agent and phone reconnect"); err != nil {
 		return err
 	}
-	if err := d.answer(ctx, request, askMerge, allowMerge); err != nil {
-		return err
-	}
-	if err := d.complete(ctx, request, "merged"); err != nil {
+	if err := d.answer(ctx, request, askMerge, allowMerge, "merged"); err != nil {
 		return err
 	}
 	return d.check(d.nothingTwice(), "nothing was lost, and nothing came twice")

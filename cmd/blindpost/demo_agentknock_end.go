@@ -29,10 +29,7 @@ func (d *agentknockDemo) revoke(ctx context.Context) error {
 	}
 	d.session = d.agent.Start(ctx, peer.SessionOptions{})
 	request := d.session.Begin(peer.NewID(time.Now()), d.say(askRelease))
-	if err := d.answer(ctx, request, askRelease, allowRelease); err != nil {
-		return err
-	}
-	if err := d.complete(ctx, request, "published"); err != nil {
+	if err := d.answer(ctx, request, askRelease, allowRelease, "published"); err != nil {
 		return err
 	}
 	d.tell("Weeks later, the project is over.")

@@ -29,14 +29,11 @@ func (d *agentknockDemo) pair(ctx context.Context) error {
 	defer knocking.Stop()
 	request := knocking.Begin(d.agent.ID, d.say(hello))
 	if err := d.check(d.within(ctx, func(ctx context.Context) error {
-		in, err := d.arrived(ctx, d.agent.ID, peer.Request)
-		switch {
-		case err != nil:
-			return err
-		case in.AddressID != d.address:
-			return errors.New("it does not say at which address")
+		in, err := d.arrived(ctx, d.agent.ID, peer.Request, hello)
+		if err == nil && in.AddressID != d.address {
+			err = errors.New("it does not say at which address")
 		}
-		return d.box.read(in.Payload, hello)
+		return err
 	}), "the phone reads: %q", hello); err != nil {
 		return err
 	}
@@ -64,11 +61,8 @@ func (d *agentknockDemo) pair(ctx context.Context) error {
 		return err
 	}
 	_ = d.check(d.within(ctx, func(ctx context.Context) error {
-		in, err := d.arrived(ctx, d.agent.ID, peer.Completion)
-		if err != nil {
-			return err
-		}
-		return d.box.read(in.Payload, done)
+		_, err := d.arrived(ctx, d.agent.ID, peer.Completion, done)
+		return err
 	}), "the phone learns that it has arrived")
 	return d.check(d.within(ctx, func(ctx context.Context) error {
 		if err := d.device.SetPairing(ctx, false); err != nil {

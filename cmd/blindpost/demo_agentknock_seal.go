@@ -64,7 +64,12 @@ func (s sealer) read(payload json.RawMessage, want string) error {
 	return err
 }
 
-// arrived waits for a message of an exchange on the phone.
-func (d *agentknockDemo) arrived(ctx context.Context, requestID, kind string) (peer.Incoming, error) {
-	return awaitEvent(ctx, d.inbox, "the "+kind, func(in peer.Incoming) bool { return in.RequestID == requestID && in.Kind == kind })
+// arrived waits for a message of an exchange on the phone, and compares it with what was
+// said.
+func (d *agentknockDemo) arrived(ctx context.Context, requestID, kind, want string) (peer.Incoming, error) {
+	in, err := awaitEvent(ctx, d.inbox, "the "+kind, func(in peer.Incoming) bool { return in.RequestID == requestID && in.Kind == kind })
+	if err == nil {
+		err = d.box.read(in.Payload, want)
+	}
+	return in, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 )
 
 // network is the network between a phone and the relay. It can vanish without a word
@@ -24,8 +25,7 @@ type network struct {
 // route is one connection through a network.
 type route struct {
 	near, far net.Conn
-	// gone is closed when the route has vanished.
-	gone chan struct{}
+	vanished  atomic.Bool
 }
 
 // newNetwork opens a way to the target.
@@ -56,7 +56,7 @@ func (n *network) accept() {
 			_ = near.Close()
 			continue
 		}
-		r := &route{near: near, far: far, gone: make(chan struct{})}
+		r := &route{near: near, far: far}
 		if !n.add(r) {
 			r.close()
 			return
@@ -81,10 +81,8 @@ func (n *network) carry(r *route, to, from net.Conn) {
 	buf := make([]byte, 32<<10)
 	for {
 		size, err := from.Read(buf)
-		select {
-		case <-r.gone:
+		if r.vanished.Load() {
 			return // and close nothing
-		default:
 		}
 		if _, errWrite := to.Write(buf[:size]); err != nil || errWrite != nil {
 			r.close()
@@ -103,11 +101,7 @@ func (n *network) vanish() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for r := range n.routes {
-		select {
-		case <-r.gone:
-		default:
-			close(r.gone)
-		}
+		r.vanished.Store(true)
 	}
 }
 
@@ -117,11 +111,9 @@ func (n *network) bury() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for r := range n.routes {
-		select {
-		case <-r.gone:
+		if r.vanished.Load() {
 			r.close()
 			delete(n.routes, r)
-		default:
 		}
 	}
 }

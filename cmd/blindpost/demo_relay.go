@@ -136,13 +136,12 @@ func (r *demoRelay) reopen(ctx context.Context, limits standalone.Limits) error 
 	return r.open(r.addr, limits)
 }
 
-// files returns all that the relay has on disk, by file name.
-func (r *demoRelay) files() (map[string][]byte, error) {
+// files returns all that the relay has on disk.
+func (r *demoRelay) files() (contents [][]byte, err error) {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {
 		return nil, fmt.Errorf("failed to look at the relay's folder: %w", err)
 	}
-	files := make(map[string][]byte)
 	for _, e := range entries {
 		if !e.Type().IsRegular() {
 			return nil, fmt.Errorf("failed to look at the relay's folder: %s is no file", e.Name())
@@ -151,9 +150,9 @@ func (r *demoRelay) files() (map[string][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("failed to look at the relay's folder: %w", err)
 		}
-		files[e.Name()] = content
+		contents = append(contents, content)
 	}
-	return files, nil
+	return contents, nil
 }
 
 // demoLog keeps what a relay logs, and shows it if show is set.
@@ -202,53 +201,34 @@ func (p *demoPushes) Send(_ context.Context, n push.Notification) error {
 // wait waits for a number of pushes to a token.
 func (p *demoPushes) wait(ctx context.Context, token string, n int) error {
 	for {
-		p.mu.Lock()
-		got, changed := 0, p.changed
-		for _, s := range p.sent {
-			if s.Token == token {
-				got++
-			}
-		}
-		p.mu.Unlock()
-		if got >= n {
+		got, changed := p.to(token)
+		if len(got) >= n {
 			return nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d came", got, n)
+			return fmt.Errorf("%d of %d came", len(got), n)
 		}
 	}
 }
 
-// count is how many pushes went to a token.
-func (p *demoPushes) count(token string) int { return len(p.to(token)) }
-
-// last is the payload of the last of them.
-func (p *demoPushes) last(token string) []byte {
-	all := p.to(token)
-	if len(all) == 0 {
-		return nil
-	}
-	return all[len(all)-1].Payload
-}
-
-func (p *demoPushes) to(token string) (all []push.Notification) {
+// to returns the payloads of the pushes to a token, and what is closed with the next one.
+func (p *demoPushes) to(token string) (payloads [][]byte, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.sent {
 		if s.Token == token {
-			all = append(all, s)
+			payloads = append(payloads, s.Payload)
 		}
 	}
-	return all
+	return payloads, p.changed
 }
 
 // payloads returns what went to the providers.
-func (p *demoPushes) payloads() [][]byte {
+func (p *demoPushes) payloads() (all [][]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var all [][]byte
 	for _, s := range p.sent {
 		all = append(all, s.Payload)
 	}

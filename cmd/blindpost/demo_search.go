@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -31,22 +32,15 @@ func traces(b []byte) [][]byte {
 
 // holds reports whether a haystack has a trace of something.
 func holds(haystack, what []byte) bool {
-	for _, form := range traces(what) {
-		if bytes.Contains(haystack, form) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(traces(what), func(form []byte) bool { return bytes.Contains(haystack, form) })
 }
 
 // foundIn reports an error if something has no trace in what was written.
 func foundIn(contents [][]byte, what []byte) error {
-	for _, content := range contents {
-		if holds(content, what) {
-			return nil
-		}
+	if !slices.ContainsFunc(contents, func(content []byte) bool { return holds(content, what) }) {
+		return errors.New("it is not there")
 	}
-	return errors.New("it is not there")
+	return nil
 }
 
 // nothingSaid reports an error if any of the texts has a trace in what was written.

@@ -82,16 +82,12 @@ func (d *skaldDemo) tellPhone(ctx context.Context, p *demoPhone, text string) (s
 
 // settled waits until the relay has handled all that the agent has sent, and
 // returns who is online then: one connection's frames are handled in order.
-func (d *skaldDemo) settled(ctx context.Context) (map[skaldclient.PublicKey]bool, error) {
+func (d *skaldDemo) settled(ctx context.Context) ([]skaldclient.PublicKey, error) {
 	online, err := d.agent.Presence(ctx)
 	if err == nil {
 		err = d.agent.Flush(ctx) // the events of what the relay said before were taken, too
 	}
-	set := make(map[skaldclient.PublicKey]bool)
-	for _, key := range online {
-		set[key] = true
-	}
-	return set, err
+	return online, err
 }
 
 // agentKey is the agent's name on the wire.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	skaldclient "blindpost/shared/client/skald"
 	"blindpost/shared/gateway"
@@ -95,7 +96,7 @@ func (d *skaldDemo) search(ctx context.Context) error {
 	if err := errors.Join(d.ana.close(), d.ben.close()); err != nil {
 		return d.check(err, "the phones go home")
 	}
-	complaints := append(append(d.heard.complaints(), d.ana.events.complaints()...), d.ben.events.complaints()...)
+	complaints := slices.Concat(d.heard.complaints(), d.ana.events.complaints(), d.ben.events.complaints())
 	_ = d.check(errors.Join(complaints...), "no message has come twice, unreadable, or for another peer")
 	everything, howMuch, err := d.written(ctx)
 	if err != nil {
@@ -110,13 +111,9 @@ func (d *skaldDemo) search(ctx context.Context) error {
 
 // onDisk searches the relay's files while it runs.
 func (d *skaldDemo) onDisk() error {
-	files, err := d.relay.files()
+	contents, err := d.relay.files()
 	if err != nil {
 		return err
-	}
-	var contents [][]byte
-	for _, content := range files {
-		contents = append(contents, content)
 	}
 	key := d.ben.key()
 	if err := foundIn(contents, key[:]); err != nil {

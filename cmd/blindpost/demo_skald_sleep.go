@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	skaldclient "blindpost/shared/client/skald"
 )
@@ -110,7 +111,7 @@ func (d *skaldDemo) lift(ctx context.Context) error {
 			return err
 		}
 		online, err := d.settled(ctx)
-		if err == nil && !online[d.ana.key()] {
+		if err == nil && !slices.Contains(online, d.ana.key()) {
 			err = errors.New("she counts as away")
 		}
 		return err

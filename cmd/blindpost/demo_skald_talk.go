@@ -8,37 +8,16 @@ import (
 	skaldclient "blindpost/shared/client/skald"
 )
 
-// Parts of what agent and phones say to each other, as the apps do.
-type (
-	approval struct {
-		RequestID string `json:"request_id"`
-		Tool      string `json:"tool_name"`
-		Label     string `json:"agent_label"`
-		Summary   string `json:"summary"`
-	}
-	approvalInbox struct {
-		Badge          int        `json:"badge"`
-		Approvals      []approval `json:"approvals"`
-		Clarifications []approval `json:"clarifications"`
-		Elicitations   []approval `json:"elicitations"`
-	}
-	approvalResponse struct {
-		RequestID string `json:"request_id"`
-		Decision  string `json:"decision"`
-		Reason    string `json:"reason"`
-	}
-)
-
-// talk sends messages both ways.
+// talk sends messages both ways. Their bodies are as in the apps.
 func (d *skaldDemo) talk(ctx context.Context) error {
 	d.chapter("Messages",
 		"The agent asks Ana for permission, she answers. Both are encrypted on one end and decrypted on the other; the relay gets sealed bytes and an address.")
 	const question, answer = "Send 240 EUR to Acme for invoice 1234?", "approved, but take the business account"
-	ask, err := d.say(skaldclient.KindInboxUpdate, question, approvalInbox{
-		Badge:          1,
-		Approvals:      []approval{{RequestID: "appr_1", Tool: "pay", Label: "Skald", Summary: question}},
-		Clarifications: []approval{},
-		Elicitations:   []approval{},
+	ask, err := d.say(skaldclient.KindInboxUpdate, question, map[string]any{
+		"badge":          1,
+		"approvals":      []map[string]string{{"request_id": "appr_1", "tool_name": "pay", "agent_label": "Skald", "summary": question}},
+		"clarifications": []string{},
+		"elicitations":   []string{},
 	})
 	if err == nil {
 		err = d.within(ctx, func(ctx context.Context) error {
@@ -52,7 +31,7 @@ func (d *skaldDemo) talk(ctx context.Context) error {
 	if d.check(err, "Ana reads: %q", question) != nil {
 		return err
 	}
-	reply, err := d.say(skaldclient.KindApprovalResponse, answer, approvalResponse{RequestID: "appr_1", Decision: "approved", Reason: answer})
+	reply, err := d.say(skaldclient.KindApprovalResponse, answer, map[string]string{"request_id": "appr_1", "decision": "approved", "reason": answer})
 	if err == nil {
 		err = d.within(ctx, func(ctx context.Context) error {
 			if err := d.ana.client.Send(ctx, reply, false); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -75,13 +76,7 @@ func (s *demoStory) written(ctx context.Context) (contents [][]byte, howMuch str
 		return nil, "", s.check(err, "the relay's files can be read")
 	}
 	pushes, log := relay.pushes.payloads(), relay.log.bytes()
-	contents = append(contents, log)
-	contents = append(contents, pushes...)
-	size := 0
-	for _, content := range files {
-		size += len(content)
-		contents = append(contents, content)
-	}
+	size := len(slices.Concat(files...))
 	lines := bytes.Count(log, []byte("\n"))
-	return contents, fmt.Sprintf("%d files with %d KiB, %d lines of log, %d pushes.", len(files), size>>10, lines, len(pushes)), nil
+	return slices.Concat([][]byte{log}, pushes, files), fmt.Sprintf("%d files with %d KiB, %d lines of log, %d pushes.", len(files), size>>10, lines, len(pushes)), nil
 }
