@@ -4,24 +4,37 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"blindpost/shared/table"
 )
 
-// confirm deletes confirmed entries from a lane. It skips those that are deleted
-// already, so that a second confirmation is harmless.
+// confirm deletes confirmed entries from a lane. A second confirmation is harmless.
 func (r *Relay) confirm(ctx context.Context, group, key, lane string, marks []uint64) error {
 	const chunk = (table.MaxTransaction - 1) / 2 // an entry may be two items
-	for len(marks) > 0 {
-		n := min(len(marks), chunk)
-		err := r.confirmTogether(ctx, group, key, lane, marks[:n])
-		if errors.Is(err, table.ErrCondition) {
-			err = r.confirmSingly(ctx, group, key, lane, marks[:n])
-		}
-		if err != nil {
+	for part := range slices.Chunk(marks, chunk) {
+		if err := r.confirmPart(ctx, group, key, lane, part); err != nil {
 			return fmt.Errorf("failed to confirm delivery: %w", err)
 		}
-		marks = marks[n:]
+	}
+	return nil
+}
+
+func (r *Relay) confirmPart(ctx context.Context, group, key, lane string, marks []uint64) error {
+	err := r.confirmTogether(ctx, group, key, lane, marks)
+	if !errors.Is(err, table.ErrCondition) {
+		return err
+	}
+	if len(marks) == 1 {
+		// It is deleted already, or has expired. What has expired must go too: it would
+		// come back if the clock were set back. The counters include it, as they do all
+		// that has expired.
+		return r.table.Transact(ctx, deleteOps(lane, marks[0]))
+	}
+	for i := range marks {
+		if err := r.confirmPart(ctx, group, key, lane, marks[i:i+1]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -35,15 +48,9 @@ func (r *Relay) confirmTogether(ctx context.Context, group, key, lane string, ma
 		} else {
 			stored++
 		}
-		seq := markSeq(mark)
-		if mark&pairMark != 0 {
-			ops = append(ops, table.Op{Action: table.Delete, Key: laneKey(lane, seq-1)})
-		}
-		ops = append(ops, table.Op{
-			Action: table.Delete,
-			Key:    laneKey(lane, seq),
-			Conds:  []table.Cond{table.IfExists()},
-		})
+		del := deleteOps(lane, mark)
+		del[0].Conds = []table.Cond{table.IfExists()}
+		ops = append(ops, del...)
 	}
 	add := make(map[string]int64, 2)
 	if stored != 0 {
@@ -65,14 +72,14 @@ func (r *Relay) confirmTogether(ctx context.Context, group, key, lane string, ma
 	return nil
 }
 
-func (r *Relay) confirmSingly(ctx context.Context, group, key, lane string, marks []uint64) error {
-	for _, mark := range marks {
-		err := r.confirmTogether(ctx, group, key, lane, []uint64{mark})
-		if err != nil && !errors.Is(err, table.ErrCondition) {
-			return err
-		}
+// deleteOps delete an entry: one operation, or two for a frame in two items.
+func deleteOps(lane string, mark uint64) []table.Op {
+	seq := markSeq(mark)
+	ops := []table.Op{{Action: table.Delete, Key: laneKey(lane, seq)}}
+	if mark&pairMark != 0 {
+		ops = append(ops, table.Op{Action: table.Delete, Key: laneKey(lane, seq-1)})
 	}
-	return nil
+	return ops
 }
 
 // recount sets the counters of a lane to the number of entries that are there. The
