@@ -118,8 +118,26 @@ func (s *sim) presenceListPosted(t *task, k *socket, f *skaldpb.PresenceList) {
 	}
 }
 
+// checkConfirmed judges that what was confirmed has left its mailbox, expired or not: an
+// expired frame comes back when the clock is set back.
+func (s *sim) checkConfirmed(t *task) {
+	l := s.ghost.lanes[t.sock.lane]
+	if t.killed || t.err != nil || !t.joined || l == nil || l.dead != "" {
+		return
+	}
+	for _, mark := range t.ev.marks {
+		if e := l.entries[int64(mark&^uint64(transientMark))]; e != nil {
+			s.violate(propTwice, "%v leaves %s in the mailbox", t, e.describe())
+			return
+		}
+	}
+}
+
 // checkEnd judges what has become of the frame of a task that has ended.
 func (s *sim) checkEnd(t *task) {
+	if t.what == "confirmed" {
+		s.checkConfirmed(t)
+	}
 	if t.what != "frame" || t.killed || t.err != nil || t.ev.msg == nil {
 		return
 	}

@@ -43,7 +43,10 @@ type lane struct {
 	silent  bool         // AuthorizeOk has confirmed its revocation
 	entries map[int64]*entry
 	last    int64
-	fences  map[string]int64 // the highest epoch that a sender has spoken with, by its lane
+	// Frames that were deleted after they had expired: the counters of the relay go on
+	// counting them.
+	lateStored, lateTransient int64
+	fences                    map[string]int64 // the highest epoch that a sender has spoken with, by its lane
 }
 
 // entry mirrors a frame in a mailbox.
@@ -81,6 +84,7 @@ const (
 	groupPrefix = "g/"
 	memberSort  = "m/"
 	lanePrefix  = "l/"
+	connPrefix  = "c/"
 	rootSort    = "x/root"
 	windowSort  = "x/pairing"
 )

@@ -75,7 +75,14 @@ func (s *sim) entryDeleted(t *task, l *lane, seq int64) {
 		return
 	}
 	delete(l.entries, seq)
-	if l.dead != "" || e.expired() {
+	switch {
+	case l.dead != "":
+		return
+	case e.expired() && e.conn == "":
+		l.lateStored++
+		return
+	case e.expired():
+		l.lateTransient++
 		return
 	}
 	got := e.read
@@ -126,7 +133,8 @@ func (s *sim) checkCounters(t *task, l *lane) {
 	if l.peer == nil || m == nil || m.lane != l.id || s.setBack {
 		return // a clock that is set back brings back to life what was not counted any more
 	}
-	var stored, transient, expiredStored, expiredTransient int64
+	var stored, transient int64
+	expiredStored, expiredTransient := l.lateStored, l.lateTransient
 	for _, e := range l.entries {
 		switch {
 		case e.conn == "" && e.expired():

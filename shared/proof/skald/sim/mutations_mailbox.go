@@ -123,6 +123,15 @@ func mailboxMutations() []Mutation {
 			}),
 		},
 		{
+			Name: "confirm-what-is-there",
+			What: "a frame that has expired before it is confirmed is left to the table",
+			table: func(s *sim, next table.Table) table.Table {
+				return &mutantTable{Table: next, s: s, instead: func(ctx context.Context, ops []table.Op) (bool, error) {
+					return taskOf(ctx).what == "confirmed" && !isConfirm(ops) && isLane(ops[0].Key), nil
+				}}
+			},
+		},
+		{
 			Name: "open-before-drain",
 			What: "a member is open for others as soon as it has joined",
 			table: onWrite(func(o table.Op) (table.Op, bool) {

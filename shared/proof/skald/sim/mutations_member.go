@@ -51,7 +51,7 @@ func presenceMutations() []Mutation {
 			Name: "speak-out-of-turn",
 			What: "a connection does not wait for the frames of the one that it has replaced",
 			table: onWrite(func(o table.Op) (table.Op, bool) {
-				if strings.HasPrefix(o.Key.Partition, "c/") {
+				if strings.HasPrefix(o.Key.Partition, connPrefix) {
 					o = unset(o, "af")
 				}
 				return o, true

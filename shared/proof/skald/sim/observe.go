@@ -68,7 +68,10 @@ func (s *sim) longIdle(ns *namespace) bool {
 	return gr != nil && !s.latest.Before(gr.idle.Add(namespaceTTL))
 }
 
-func (s *sim) observeGet(t *task, k table.Key, _ table.Item, err error) {
+func (s *sim) observeGet(t *task, k table.Key, it table.Item, err error) {
+	if t.sock != nil && k.Partition == connPrefix+string(t.sock.id) {
+		t.joined = err == nil && it.Attrs["m"].Str() != ""
+	}
 	if err == nil && t.what == "job" && strings.HasPrefix(k.Sort, memberSort) {
 		if t.pushRead == nil {
 			t.pushRead = make(map[table.Key]time.Time)

@@ -53,6 +53,7 @@ type facts struct {
 	sawUnauthorised   bool
 	sawClosedWindow   bool
 	sawNoGroup        bool
+	joined            bool // the record of its connection has a member, when it was last read
 
 	touched   []*peer                 // whose presence this task has changed
 	laneRead  map[string]time.Time    // when a lane was last read
