@@ -164,7 +164,8 @@ const (
 	// unchanged; it creates the item if it is absent. An attribute may be in at most
 	// one of the three.
 	Update
-	// Delete removes the item; it is no error if there is none.
+	// Delete removes the item; it is no error if there is none. An expired item goes
+	// too, so that it does not come back if the clock is set back.
 	Delete
 	// Check writes nothing; only its conditions count. Only in Transact.
 	Check

@@ -93,6 +93,19 @@ var expiryCases = []testCase{
 		f.write(table.Op{Action: table.Update, Key: f.key("t"), KeepForever: true})
 		f.wantItem("t", table.Attrs{}, time.Time{})
 	}},
+	{"what is deleted when it has expired does not come back with the clock", func(f *fixture) {
+		for _, sort := range []string{"written", "transacted", "together"} {
+			f.putExpiring(sort, nil, f.soon(10))
+		}
+		f.clock.Advance(time.Minute)
+		f.write(table.Op{Action: table.Delete, Key: f.key("written")})
+		f.transact(
+			table.Op{Action: table.Delete, Key: f.key("transacted")},
+			table.Op{Action: table.Delete, Key: f.key("together")},
+		)
+		f.clock.Advance(-time.Minute)
+		f.wantSorts(table.Query{})
+	}},
 	{"a moved expiry is the one that counts", func(f *fixture) {
 		first, second := f.soon(10), f.soon(20)
 		for _, sort := range []string{"later", "forever", "replaced", "sooner"} {
