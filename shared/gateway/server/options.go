@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"blindpost/shared/gateway"
+	"blindpost/shared/settings"
 )
 
-// Options are the settings of a [Server]. Zero values are the defaults.
+// Options are the settings of a [Server]. Zero values are the defaults, some of which
+// are those of blindpost/shared/settings.
 type Options struct {
 	// NewConn makes the id of a new connection. It must never repeat itself, not
 	// even after a restart. Required.
@@ -40,19 +42,21 @@ type Options struct {
 	// MaxConns caps the open connections; 0 is no cap.
 	MaxConns int
 	// ReadLimit is the read limit in bytes of a connection whose handler sets
-	// none; default 64 KiB.
+	// none; default that of max-frame.
 	ReadLimit int64
 	// MaxBuffered bounds the bytes that wait to be written to one connection;
-	// default 4 MiB. It is also the limit of one message.
+	// default that of send-buffer. It is also the limit of one message.
 	MaxBuffered int
 	// WriteTimeout is how long a peer may take to read any 64 KiB of what is
-	// sent to it; default 10 s. HandshakeTimeout is for the TLS handshake and for
-	// the request header, each; default 10 s.
+	// sent to it; default that of write-timeout. HandshakeTimeout is for the TLS
+	// handshake and for the request header, each; default 10 s.
 	WriteTimeout     time.Duration
 	HandshakeTimeout time.Duration
-	// PingEvery is the time between two keep-alive pings; default 30 s.
+	// PingEvery is the time between two keep-alive pings; default that of
+	// ping-interval.
 	PingEvery time.Duration
-	// IdleAfter is the silence after which a connection is closed; default 120 s.
+	// IdleAfter is the silence after which a connection is closed; default that of
+	// idle-timeout.
 	IdleAfter time.Duration
 	// CloseWait bounds, each by itself, the flush before a close frame and the
 	// wait for the peer's answer; default 5 s.
@@ -79,12 +83,13 @@ func (o Options) withDefaults() (Options, error) {
 			return o, errors.New("failed to set up the WebSocket front: a setting is negative")
 		}
 	}
-	orDefault(&o.ReadLimit, 64<<10)
-	orDefault(&o.MaxBuffered, 4<<20)
-	orDefault(&o.WriteTimeout, 10*time.Second)
+	d := settings.Defaults()
+	orDefault(&o.ReadLimit, settings.MaxFrame.Of(d))
+	orDefault(&o.MaxBuffered, int(settings.SendBuffer.Of(d)))
+	orDefault(&o.WriteTimeout, settings.WriteTimeout.Of(d))
 	orDefault(&o.HandshakeTimeout, 10*time.Second)
-	orDefault(&o.PingEvery, 30*time.Second)
-	orDefault(&o.IdleAfter, 120*time.Second)
+	orDefault(&o.PingEvery, settings.PingInterval.Of(d))
+	orDefault(&o.IdleAfter, settings.IdleTimeout.Of(d))
 	orDefault(&o.CloseWait, 5*time.Second)
 	if o.IsWebSocketPath == nil {
 		o.IsWebSocketPath = func(string) bool { return false }
