@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"blindpost/shared/settings"
 )
 
 // env is what a command may use of the outside world.
@@ -54,6 +56,9 @@ func run(ctx context.Context, e env, args []string) int {
 		usage(e.stderr)
 		return 2
 	}
+	if args[0] == "help" && len(args) > 1 {
+		args = []string{args[1], "--help"}
+	}
 	switch args[0] {
 	case "help", "-h", "-help", "--help":
 		usage(e.stdout)
@@ -61,12 +66,14 @@ func run(ctx context.Context, e env, args []string) int {
 	case "-version", "--version":
 		args[0] = "version"
 	}
+	var names []string
 	for _, c := range commands() {
 		if c.name == args[0] {
 			return c.run(ctx, e, args[1:])
 		}
+		names = append(names, c.name)
 	}
-	fmt.Fprintf(e.stderr, "blindpost: there is no command %q\n\n", args[0])
+	fmt.Fprintf(e.stderr, "blindpost: %s: %v\n\n", args[0], settings.Unknown("command", args[0], names, settings.Line))
 	usage(e.stderr)
 	return 2
 }

@@ -23,6 +23,7 @@ import (
 	"blindpost/shared/gateway/remote/callback"
 	"blindpost/shared/proof/port"
 	"blindpost/shared/proof/rig"
+	"blindpost/shared/settings"
 	"blindpost/shared/settings/secret"
 )
 
@@ -57,6 +58,21 @@ func TestLambdaSettings(t *testing.T) {
 		_, err := ParseSettings(tt.args, io.Discard)
 		if (err == nil) != (tt.want == "") || (err != nil && !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%v: %v, want %q", tt.args, err, tt.want)
+		}
+	}
+}
+
+// Without --lambda no other setting of its group is taken, so that none is ignored.
+func TestLambdaGroupNeedsLambda(t *testing.T) {
+	said := lines(t)
+	said["callback-secret-arn"] = "arn:x"
+	for _, s := range settings.All(settings.Binary) {
+		if s.Group != settings.Lambda.Group || s.Name == settings.Lambda.Name {
+			continue
+		}
+		_, err := parse(t, "", settings.Flag(s.Name), said[s.Name])
+		if err == nil || !strings.HasSuffix(err.Error(), ": it means nothing without lambda") {
+			t.Errorf("%s: %v", s.Name, err)
 		}
 	}
 }

@@ -34,29 +34,31 @@ func checkSettings(v settings.Values) error {
 	c := &complaints{Values: v, errs: []error{skald.CheckSettings(v), agentknock.CheckSettings(v), aelos.CheckSettings(v)}}
 	c.checkGeneral()
 	c.checkFrames()
-	if settings.Lambda.Of(v) == "" {
-		for _, n := range []settings.Named{settings.LambdaIngress, settings.CallbackURL, settings.LambdaConnect, settings.LambdaMessage, settings.LambdaDisconnect} {
-			c.when(v.IsSet(n), n, "it means nothing without %s", settings.Lambda)
-		}
-	} else {
+	c.checkGroup(settings.AelosSecretFile)
+	c.checkGroup(settings.Lambda)
+	if settings.Lambda.Of(v) != "" {
 		c.checkLambda()
 	}
 	return errors.Join(c.errs...)
 }
 
+// checkGroup finds settings in the group of n that were set although n, which turns them on, was not.
+func (c *complaints) checkGroup(n settings.Named) {
+	for _, s := range settings.All(settings.Binary) {
+		c.when(s.Group == n.It().Group && !c.IsSet(n) && c.IsSet(s), s, "it means nothing without %s", n)
+	}
+}
+
 func (c *complaints) checkGeneral() {
 	listen, metrics := settings.Listen.Of(c.Values), settings.MetricsListen.Of(c.Values)
 	c.when(metrics == listen && !strings.HasSuffix(listen, ":0"), settings.MetricsListen, "it is the same address as %s", settings.Listen)
-	c.when(settings.Pprof.Of(c.Values) && metrics == "", settings.Pprof, "it needs %s", settings.MetricsListen)
+	c.when(settings.Pprof.Of(c.Values) && metrics == "", settings.Pprof, "profiles are served on %s, which is off", settings.MetricsListen)
 
 	cert, key, acme := settings.TLSCert.Of(c.Values) != "", settings.TLSKey.Of(c.Values) != "", len(settings.ACMEDomains.Of(c.Values)) > 0
 	c.when(cert && !key, settings.TLSCert, "it needs %s", settings.TLSKey)
 	c.when(key && !cert, settings.TLSKey, "it needs %s", settings.TLSCert)
 	c.when(acme && (cert || key), settings.ACMEDomains, "it excludes %s and %s", settings.TLSCert, settings.TLSKey)
 	c.when(!acme && settings.ACMEEmail.Of(c.Values) != "", settings.ACMEEmail, "it needs %s", settings.ACMEDomains)
-
-	secret := settings.AelosSecretFile.Of(c.Values) != ""
-	c.when(!secret && settings.AelosPath.Of(c.Values) != "", settings.AelosPath, "it needs %s", settings.AelosSecretFile)
 }
 
 func (c *complaints) checkFrames() {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -34,14 +35,10 @@ func readFile(v settings.Values, name string) error {
 }
 
 func setFile(v settings.Values, name string, data []byte) error {
-	var document yaml.Node
-	if err := yaml.Unmarshal(data, &document); err != nil {
-		return fmt.Errorf("%s: settings file is no YAML: %w", name, err)
+	root, err := onlyDocument(name, data)
+	if root == nil {
+		return err
 	}
-	if len(document.Content) == 0 { // nothing but comments
-		return nil
-	}
-	root := document.Content[0]
 	if root.Kind != yaml.MappingNode {
 		return fmt.Errorf("%s:%d: settings file must be lines \"name: value\"", name, root.Line)
 	}
@@ -65,6 +62,28 @@ func setFile(v settings.Values, name string, data []byte) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// onlyDocument is what stands in a file of one YAML document; nil if that is nothing but comments.
+func onlyDocument(name string, data []byte) (*yaml.Node, error) {
+	var first, second yaml.Node
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	err := d.Decode(&first)
+	if err == nil {
+		err = d.Decode(&second)
+	}
+	var at *yaml.LoadError
+	switch {
+	case err == nil:
+		return nil, fmt.Errorf("%s:%d: a second document begins here: a settings file has one", name, second.Line)
+	case errors.As(err, &at) && at.Mark.Line > 0:
+		return nil, fmt.Errorf("%s:%d: settings file is no YAML: %s", name, at.Mark.Line, at.Message)
+	case !errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("%s: settings file is no YAML: %w", name, err)
+	case len(first.Content) == 0:
+		return nil, nil
+	}
+	return first.Content[0], nil
 }
 
 // fileText is a value as it is written, or a list of values with commas between them.

@@ -2,13 +2,10 @@ package main
 
 import (
 	"bytes"
-	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -257,16 +254,21 @@ func TestErrorsNameTheSetting(t *testing.T) {
 		{name: "map as value", file: "mailbox-cap: {a: 1}", want: `mailbox-cap: it must be one value`},
 		{name: "key twice", file: "mailbox-cap: 1\nmailbox-cap: 2", want: "blindpost.yaml:2: mailbox-cap: it is set already, in line 1"},
 		{name: "no map", file: "- a", want: "blindpost.yaml:1: settings file must be lines"},
-		{name: "no YAML", file: "a: [", want: "blindpost.yaml: settings file is no YAML: yaml: line 2"},
+		{name: "no YAML", file: "a: [", want: "blindpost.yaml:2: settings file is no YAML: did not find"},
+		{name: "no YAML, no line", file: "a: \x01", want: "blindpost.yaml: settings file is no YAML: yaml: control characters"},
+		{name: "two documents", file: "mailbox-cap: 1\n---\nmailbox-cap: many", want: "blindpost.yaml:2: a second document begins here"},
+		{name: "no YAML behind a document", file: "mailbox-cap: 1\n---\na: @", want: "blindpost.yaml:3: settings file is no YAML"},
+		{name: "key of the stack", file: "edge: true", want: "blindpost.yaml:1: edge: it means nothing here: it is read by stack"},
+		{name: "variable of the functions", env: "BLINDPOST_CONN_RECORD_TTL=3h", want: "BLINDPOST_CONN_RECORD_TTL: it means nothing here: it is read by connect, message, sweeper, stack"},
 		{name: "too large", file: "# " + strings.Repeat("x", 1<<20), want: "larger than"},
 
 		{name: "listen", args: "--listen=8443", want: `--listen "8443": it must be an address such as :8443`},
 		{name: "port", args: "--listen=:99999", want: `--listen ":99999"`},
 		{name: "metrics-listen", args: "--metrics-listen=x", want: "--metrics-listen"},
 		{name: "same address", args: "--listen=:1 --metrics-listen=:1", want: `--metrics-listen ":1": it is the same address as listen`},
-		{name: "profiles without an address", args: "--pprof --metrics-listen=off", want: `--pprof "true": it needs metrics-listen`},
+		{name: "profiles without an address", args: "--pprof --metrics-listen=off", want: `--pprof "true": profiles are served on metrics-listen, which is off`},
 		{name: "bad bool", file: "pprof: yes please", want: `pprof "yes please": it must be true or false`},
-		{name: "no data folder", args: "--data-dir=", want: `--data-dir "": it must be text that is not empty`},
+		{name: "no data folder", args: "--data-dir=", want: `--data-dir "": it must be the name of a folder`},
 		{name: "log format", args: "--log-format=xml", want: `--log-format "xml": it must be text or json`},
 		{name: "certificate alone", args: "--tls-cert=c", want: `--tls-cert "c": it needs tls-key`},
 		{name: "key alone", args: "--tls-key=k", want: `--tls-key "k": it needs tls-cert`},
@@ -279,6 +281,7 @@ func TestErrorsNameTheSetting(t *testing.T) {
 		{name: "e-mail without ACME", args: "--acme-email=me@example.org", want: `--acme-email "me@example.org": it needs acme-domain`},
 		{name: "message-ttl 0", args: "--message-ttl=0s", want: `--message-ttl "0s": it must be from 1ms to 36500d`},
 		{name: "message-ttl for ever", args: "--message-ttl=1000000h", want: `--message-ttl "1000000h": it must be from 1ms to 36500d`},
+		{name: "message-ttl that no time.Duration holds", args: "--message-ttl=400000d", want: `168h or 7d, from 1ms to 36500d`},
 		{name: "small frame", args: "--max-frame=1KiB", want: `--max-frame "1KiB": it must be from 4KiB to 392KiB`},
 		{name: "frame that no item holds", args: "--max-frame=400KiB", want: `--max-frame "400KiB": it must be from 4KiB to 392KiB`},
 		{name: "live below stored", args: "--max-live-frame=32KiB", want: "max-live-frame"},
@@ -291,7 +294,8 @@ func TestErrorsNameTheSetting(t *testing.T) {
 		{name: "flag without a value", args: "--listen", want: "--listen: it needs a value"},
 		{name: "no claim", args: "--aelos-controller=ctl", want: `--aelos-controller "ctl": "ctl" is not a claim and a value`},
 		{name: "a claim of the protocol", args: "--aelos-controller=role=viewer", want: `--aelos-controller "role=viewer": claim "role" has`},
-		{name: "Aelos path without a secret", args: "--aelos-path=/relay", want: `--aelos-path "/relay": it needs aelos-secret-file`},
+		{name: "Aelos path without a secret", args: "--aelos-path=/relay", want: `--aelos-path "/relay": it means nothing without aelos-secret-file`},
+		{name: "Aelos controller without a secret", args: "--aelos-controller=a=b", want: `--aelos-controller "a=b": it means nothing without aelos-secret-file`},
 		{name: "Aelos path of another protocol", args: "--aelos-secret-file=s --aelos-path=/v1/ws", want: `--aelos-path "/v1/ws": "/v1/ws" belongs to the relay`},
 		{name: "Aelos path with a query", args: "--aelos-secret-file=s --aelos-path=/a?b", want: `--aelos-path "/a?b": it must be a path`},
 		{name: "no viewers", args: "--aelos-max-viewers=0", want: `--aelos-max-viewers "0": it must be from 1 to 1000`},
@@ -333,43 +337,6 @@ func TestAllThatIsWrongIsSaid(t *testing.T) {
 	}
 }
 
-// The short help is for two screens, the long one has everything.
-func TestHelp(t *testing.T) {
-	helps := map[bool]string{}
-	for _, args := range [][]string{{"--mailbox-cap=5", "--help"}, {"--help-all"}} {
-		var out bytes.Buffer
-		if _, err := ParseSettings(args, &out); !errors.Is(err, flag.ErrHelp) {
-			t.Fatalf("error is %v", err)
-		}
-		helps[args[0] == "--help-all"] = out.String()
-		for _, line := range strings.Split(out.String(), "\n") {
-			if len(line) > 100 && !strings.HasPrefix(line, "Front of") {
-				t.Errorf("%d columns: %s", len(line), line)
-			}
-		}
-	}
-	if n := strings.Count(helps[false], "\n"); n > 60 {
-		t.Errorf("the short help has %d lines", n)
-	}
-	for _, s := range settings.All(settings.Binary) {
-		name := regexp.MustCompile(`(?m)^  --` + s.Name + `( |$)`)
-		if !name.MatchString(helps[true]) || name.MatchString(helps[false]) == s.Group.More {
-			t.Errorf("%s is in the wrong help", s.Name)
-		}
-	}
-	for _, want := range []string{
-		"--max-frame BYTES", "(default 64KiB)", "(default 512KiB)", "(default 4MiB)", "(default 30s)", "(default 2m)", "(default 7d)",
-		"(default 200)", "(default :8443)", "(default blindpost-data)", "(default Action required)", "BLINDPOST_LOG_LEVEL",
-	} {
-		if !strings.Contains(helps[true], want) {
-			t.Errorf("help lacks %q", want)
-		}
-	}
-	if t.Failed() {
-		t.Log(helps[true])
-	}
-}
-
 func FuzzSettingsFile(f *testing.F) {
 	f.Add([]byte(everything))
 	f.Add([]byte("mailbox-cap: 1\nlisten: [a"))
@@ -380,12 +347,4 @@ func FuzzSettingsFile(f *testing.F) {
 			_ = checkSettings(v)
 		}
 	})
-}
-
-// The other commands know the nearest flag as well.
-func TestNearestFlag(t *testing.T) {
-	_, err := parseCost([]string{"--househods=1"}, &bytes.Buffer{})
-	if err == nil || !strings.Contains(err.Error(), "--househods: there is no such flag; the nearest is --households") {
-		t.Errorf("error is %v", err)
-	}
 }

@@ -32,7 +32,7 @@ const (
 var (
 	Config         = declare(general, file, "config", "", "YAML file with settings, one \"name: value\" a line")
 	Listen         = declare(general, listener, "listen", ":8443", "address for clients")
-	DataDir        = declare(general, filled, "data-dir", "blindpost-data", "folder for the database and certificates")
+	DataDir        = declare(general, folder, "data-dir", "blindpost-data", "folder for the database and certificates")
 	MetricsListen  = declare(general, off, "metrics-listen", "127.0.0.1:9464", "address of the metrics for Prometheus, or off")
 	Pprof          = declare(general, boolean, "pprof", "false", "serve profiles under /debug/pprof/ on metrics-listen")
 	LogLevel       = declare(general, level, "log-level", "info", "what is logged: debug, info, warn or error", readBy(AllReaders))

@@ -17,18 +17,18 @@ var (
 	AccessLog           = declare(keeping, boolean, "access-log", "true", "a line for each connect, frame and disconnect, without paths, queries and addresses")
 	APILoggingRole      = declare(keeping, boolean, "api-logging-role", "true", "set the role by which API Gateway writes logs. It is one for all APIs of a region: false where there is one already. It stays when the stack goes, not when its first deployment fails")
 
-	ThrottleRate  = declare(loads, count, "throttle-rate", "500", "connects, frames and disconnects a second, for the whole relay; the same for requests to the HTTP endpoints", within("1", "10000"))
-	ThrottleBurst = declare(loads, count, "throttle-burst", "1000", "the same as a burst: so many at once", within("1", "5000"))
+	ThrottleRate  = declare(loads, count, "throttle-rate", "500", "connects, frames and disconnects a second, for the whole relay; the HTTP endpoints take that many requests besides", within("1", "10000"))
+	ThrottleBurst = declare(loads, count, "throttle-burst", "1000", "how many of these may come at once", within("1", "5000"))
 	// Reserved and MaxConcurrency are by function; 0 if not set.
 	Reserved = map[string]Key[int64]{
 		"connect":    reserved("connect", "reserved concurrency of functions/connect, which is also its maximum; without it, the function shares that of the account. A new account has 10 in all, and can reserve none"),
-		"message":    reserved("message", "the same for functions/message"),
-		"disconnect": reserved("disconnect", "the same for functions/disconnect"),
-		"sweeper":    reserved("sweeper", "the same for functions/sweeper"),
+		"message":    reserved("message", "reserved concurrency of functions/message, which is also its maximum"),
+		"disconnect": reserved("disconnect", "reserved concurrency of functions/disconnect, which is also its maximum"),
+		"sweeper":    reserved("sweeper", "reserved concurrency of functions/sweeper, which is also its maximum"),
 	}
 	MaxConcurrency = map[string]Key[int64]{
 		"message": declare(loads, count, "max-concurrency-message", "", "how many calls of functions/message the queue of frames makes at a time", within("2", "1000")),
-		"sweeper": declare(loads, count, "max-concurrency-sweeper", "", "the same for functions/sweeper and the queue of jobs", within("2", "1000")),
+		"sweeper": declare(loads, count, "max-concurrency-sweeper", "", "how many calls of functions/sweeper the queue of jobs makes at a time", within("2", "1000")),
 	}
 
 	SNSIOS     = declare(pushes, platform("APNS|APNS_SANDBOX", "APNS"), "sns-ios-arn", "", "platform application for APNs. CloudFormation cannot make one: it is made by hand, once. Without it, pushes for iOS are only logged", readBy(Sweeper|Stack))

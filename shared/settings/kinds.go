@@ -36,7 +36,8 @@ var (
 	}}
 
 	text     = textOf("TEXT", "text", func(string) bool { return true })
-	filled   = textOf("NAME", "text that is not empty", func(s string) bool { return strings.TrimSpace(s) != "" })
+	filled   = textOf("NAME", "text that is not empty", isFilled)
+	folder   = textOf("FOLDER", "the name of a folder", isFilled)
 	file     = textOf("FILE", "the name of a file", func(string) bool { return true })
 	listener = textOf("ADDRESS", "an address such as :8443 or 127.0.0.1:8443, with a port from 0 to 65535", isAddress)
 	fifo     = textOf("URL", "the URL of a FIFO queue, which ends in .fifo", func(s string) bool { return isURL(s) && strings.HasSuffix(s, ".fifo") })
@@ -156,6 +157,8 @@ func isAddress(s string) bool {
 	}
 	return err == nil
 }
+
+func isFilled(s string) bool { return strings.TrimSpace(s) != "" }
 
 func isURL(s string) bool {
 	u, err := url.Parse(s)

@@ -39,7 +39,7 @@ func page() []byte {
 			group = s.Group
 			fmt.Fprintf(&b, "\n## %s\n| setting | value | default | read by | reload | meaning |\n| --- | --- | --- | --- | --- | --- |\n", group.Title)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", s.Name, value(s), code(s.Default), readers(s.Readers), map[bool]string{true: "yes"}[s.Reload], cell(s.Help))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", s.Name, value(s), code(s.Default), s.Readers, map[bool]string{true: "yes"}[s.Reload], cell(s.Help))
 	}
 	return b.Bytes()
 }
@@ -55,23 +55,6 @@ func value(s *settings.Setting) string {
 		return "true, false"
 	}
 	return strings.ToLower(s.Unit)
-}
-
-func readers(r settings.Readers) string {
-	var names []string
-	for _, n := range []struct {
-		r    settings.Readers
-		name string
-	}{
-		{settings.Binary, "binary"}, {settings.Functions, "functions"}, {settings.Connect, "connect"}, {settings.Message, "message"},
-		{settings.Disconnect, "disconnect"}, {settings.Sweeper, "sweeper"}, {settings.Stack, "stack"},
-	} {
-		if r&n.r == n.r {
-			names = append(names, n.name)
-			r &^= n.r
-		}
-	}
-	return strings.Join(names, ", ")
 }
 
 func code(s string) string {

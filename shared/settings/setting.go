@@ -31,6 +31,24 @@ const (
 	AllReaders = Binary | Functions | Stack
 )
 
+// String lists the readers.
+func (r Readers) String() string {
+	var names []string
+	for _, n := range []struct {
+		r    Readers
+		name string
+	}{
+		{Binary, "binary"}, {Functions, "functions"}, {Connect, "connect"}, {Message, "message"},
+		{Disconnect, "disconnect"}, {Sweeper, "sweeper"}, {Stack, "stack"},
+	} {
+		if r&n.r == n.r {
+			names = append(names, n.name)
+			r &^= n.r
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
 // Setting is one setting.
 type Setting struct {
 	Name, Default, Help string
@@ -104,6 +122,9 @@ func declare[T any](g *Group, k kind[T], name, def, help string, options ...opti
 func (s *Setting) Value(text string) (any, error) {
 	v, ok := s.read(text)
 	if !ok {
+		if s.Max != "" { // the number may be one that no program can hold
+			return nil, fmt.Errorf("it must be %s, from %s to %s", s.Want, s.Min, s.Max)
+		}
 		return nil, fmt.Errorf("it must be %s", s.Want)
 	}
 	if s.outside(v) {

@@ -57,16 +57,20 @@ func (v Values) value(s *Setting) any {
 // IsSet reports whether the setting was set to a text that is not empty.
 func (v Values) IsSet(n Named) bool { return v.given[n.It()].text != "" }
 
-// Lookup finds a setting of this reader. The error names the nearest one.
+// Lookup finds a setting of this reader. The error says who else reads it, or names the nearest one.
 func (v Values) Lookup(name string) (*Setting, error) { return v.lookup(name, Line) }
 
 func (v Values) lookup(name string, spell Spelling) (*Setting, error) {
 	var names []string
-	for _, s := range All(v.reader) {
-		if s.Name == name {
+	for _, s := range all {
+		switch ours := s.Readers&v.reader != 0; {
+		case ours && s.Name == name:
 			return s, nil
+		case s.Name == name:
+			return nil, fmt.Errorf("it means nothing here: it is read by %s", s.Readers)
+		case ours:
+			names = append(names, s.Name)
 		}
-		names = append(names, s.Name)
 	}
 	return nil, Unknown("setting", name, names, spell)
 }
