@@ -120,7 +120,7 @@ func callbackSecret(ctx context.Context, v settings.Values, clients invoke.Clien
 		if ours {
 			made, err := secret.EnsureFile(name)
 			if err != nil {
-				return nil, err
+				return nil, v.Wrong(settings.DataDir, "%w", err)
 			}
 			if made {
 				log.Info("made a secret for the calls of the functions: they have to know it", "file", name)
@@ -140,7 +140,7 @@ func callbackTLS(v settings.Values, l net.Listener, log *slog.Logger) (net.Liste
 	if settings.CallbackTLSCert.Of(v) == "" {
 		return l, nil
 	}
-	f, err := newFileCert(settings.CallbackTLSCert.Of(v), settings.CallbackTLSKey.Of(v), log)
+	f, err := certFrom(v, settings.CallbackTLSCert, settings.CallbackTLSKey, log)
 	if err != nil {
 		return l, err
 	}

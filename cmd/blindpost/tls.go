@@ -57,7 +57,7 @@ func NewTLS(v settings.Values, hostname string, now func() time.Time, log *slog.
 	case NoTLS:
 		return nil, nil
 	case FromFiles:
-		f, err := newFileCert(settings.TLSCert.Of(v), settings.TLSKey.Of(v), log)
+		f, err := certFrom(v, settings.TLSCert, settings.TLSKey, log)
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +68,7 @@ func NewTLS(v settings.Values, hostname string, now func() time.Time, log *slog.
 	default:
 		f, err := newSelfSigned(dir, localNames(hostname), now, log)
 		if err != nil {
-			return nil, err
+			return nil, v.Wrong(settings.DataDir, "%w", err)
 		}
 		c.GetCertificate = f.GetCertificate
 	}

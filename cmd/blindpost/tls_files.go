@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"blindpost/shared/settings"
 )
 
 // fileCert is a certificate from two PEM files that are read again when one of
@@ -24,6 +26,15 @@ type fileCert struct {
 type fileStamp struct {
 	modified time.Time
 	size     int64
+}
+
+// certFrom is the certificate in the files that two settings name.
+func certFrom(v settings.Values, cert, key settings.Key[string], log *slog.Logger) (*fileCert, error) {
+	f, err := newFileCert(cert.Of(v), key.Of(v), log)
+	if err != nil {
+		return nil, v.Wrong(cert, "it cannot be used with %s: %w", key, err)
+	}
+	return f, nil
 }
 
 func newFileCert(certFile, keyFile string, log *slog.Logger) (*fileCert, error) {

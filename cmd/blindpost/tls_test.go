@@ -372,8 +372,8 @@ func TestFilesThatCannotBeUsedStopTheStart(t *testing.T) {
 		c, err := NewTLS(with(t, "tls-cert="+files[0], "tls-key="+files[1]), "", time.Now, slog.New(slog.DiscardHandler))
 		if err == nil {
 			t.Errorf("%+v: %v", files, c)
-		} else if !strings.Contains(err.Error(), dir) {
-			t.Errorf("%+v: error names no file: %v", files, err)
+		} else if want := `tls-cert "` + files[0] + `": it cannot be used with tls-key: `; !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error()[len(want):], dir) {
+			t.Errorf("%+v: the error does not name the settings and a file: %v", files, err)
 		}
 	}
 }
