@@ -2,9 +2,7 @@ package skald
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 
 	"blindpost/shared/dialect/skald/skaldpb"
 )
@@ -26,18 +24,17 @@ type AgentConfig struct {
 // clients and exchanges messages with them. All methods are safe for concurrent
 // use, also from OnEvent.
 type Agent struct {
-	m   *member
+	*member
 	cfg AgentConfig
 
 	// pairing is a lock, held while a pairing window is opened or closed.
 	pairing chan struct{}
 
-	mu sync.Mutex
+	mu monitor // notified when version, declared or declaredOn changes
 	// version counts the changes of the authorised list; declared is the version that
 	// the relay has accepted on the link declaredOn.
 	version, declared uint64
 	declaredOn        *link
-	changed           chan struct{} // closed and replaced when the above change
 	deciding          map[PublicKey]bool
 }
 
@@ -60,10 +57,9 @@ func NewAgent(cfg AgentConfig) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{
-		m:        m,
+		member:   m,
 		cfg:      cfg,
 		pairing:  make(chan struct{}, 1),
-		changed:  make(chan struct{}),
 		deciding: make(map[PublicKey]bool),
 	}
 	m.role = a
@@ -78,49 +74,24 @@ func NewAgent(cfg AgentConfig) (*Agent, error) {
 // ends; then it returns nil. It gives up only if a retry cannot help: after [ErrReplaced],
 // or a [RelayError] that says that the relay will never admit this identity. After any
 // other error it retries with backoff and reports [Disconnected].
-func (a *Agent) Run(ctx context.Context) error { return a.m.run(ctx) }
-
-// WaitConnected waits until Run is connected.
-func (a *Agent) WaitConnected(ctx context.Context) error { return a.m.waitConnected(ctx) }
-
-// Reconnect drops the connection, if there is one, and connects at once.
-func (a *Agent) Reconnect() { a.m.reconnect() }
-
-// Flush waits until OnEvent has returned for all events so far. It must not be called
-// from OnEvent.
-func (a *Agent) Flush(ctx context.Context) error { return a.m.flush(ctx) }
-
-// Identity returns the agent's identity.
-func (a *Agent) Identity() *Identity { return a.m.id }
+func (a *Agent) Run(ctx context.Context) error { return a.run(ctx) }
 
 // Peers returns all clients that have ever paired.
 func (a *Agent) Peers() []Peer {
 	var peers []Peer
-	for _, p := range a.m.ledger.view().Peers {
+	for _, p := range a.ledger.view().Peers {
 		peers = append(peers, p.Peer)
 	}
 	return peers
 }
-
-// NewPayload makes a payload, see the function [NewPayload].
-func (a *Agent) NewPayload(kind Kind, body any) (Payload, error) { return a.m.newPayload(kind, body) }
 
 // Send encrypts a payload for an authorised client and writes it. An empty ID
 // or TS is filled in. The package comment explains what nil and an error mean;
 // [ErrNotConnected], [ErrTooLarge] and [ErrUnknownPeer] are among the errors. If the relay
 // refuses the message, a [Fault] or [PeerOffline] event follows.
 func (a *Agent) Send(ctx context.Context, client PublicKey, p Payload, live bool) error {
-	return a.m.send(ctx, client, p, live)
+	return a.send(ctx, client, p, live)
 }
-
-// SendSealed writes a message that was sealed elsewhere, to any member.
-func (a *Agent) SendSealed(ctx context.Context, to PublicKey, s Sealed, live bool) error {
-	return a.m.sendSealed(ctx, to, s, live)
-}
-
-// Presence asks the relay which members are connected, including this agent. In the
-// protocol clients ask; a relay may refuse an agent.
-func (a *Agent) Presence(ctx context.Context) ([]PublicKey, error) { return a.m.presence(ctx) }
 
 // Approve authorises a client and waits until the relay has accepted the new list. It
 // stores the decision first: after [ErrNotConnected] the decision reaches the relay with
@@ -139,7 +110,7 @@ func (a *Agent) Approve(ctx context.Context, client PublicKey) error {
 // Reject denies a pending client. The agent ignores later reports of it, unless it uses a
 // new pairing window.
 func (a *Agent) Reject(ctx context.Context, client PublicKey) error {
-	if p, ok := a.m.ledger.peer(client); ok && p.Status != StatusPending {
+	if p, ok := a.ledger.peer(client); ok && p.Status != StatusPending {
 		return fmt.Errorf("failed to reject %v: it is %s", client, p.Status)
 	}
 	if err := a.setStatus(client, StatusDenied); err != nil {
@@ -160,7 +131,7 @@ func (a *Agent) Revoke(ctx context.Context, client PublicKey) error {
 }
 
 func (a *Agent) setStatus(client PublicKey, status Status) error {
-	return a.m.ledger.update(func(s *State) error {
+	return a.ledger.update(func(s *State) error {
 		p := s.peer(client)
 		if p == nil {
 			return fmt.Errorf("%w: %v", ErrUnknownPeer, client)
@@ -175,13 +146,8 @@ func (a *Agent) listChanged() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.version++
-	a.notifyLocked()
+	a.mu.notify()
 	return a.version
-}
-
-func (a *Agent) notifyLocked() {
-	close(a.changed)
-	a.changed = make(chan struct{})
 }
 
 // declaration returns the Authorize frame and its version. It reads the version first: if
@@ -191,7 +157,7 @@ func (a *Agent) declaration() (version uint64, clients int, f *skaldpb.RelayFram
 	version = a.version
 	a.mu.Unlock()
 	list := &skaldpb.Authorize{}
-	for _, p := range a.m.ledger.view().Peers {
+	for _, p := range a.ledger.view().Peers {
 		if p.Status == StatusAuthorized {
 			list.Clients = append(list.Clients, p.Key[:])
 		}
@@ -202,8 +168,8 @@ func (a *Agent) declaration() (version uint64, clients int, f *skaldpb.RelayFram
 }
 
 func (a *Agent) relayURL() string        { return a.cfg.URL }
-func (a *Agent) namespace() NamespaceID  { return a.m.id.Namespace() }
-func (a *Agent) auth() AuthFunc          { return AgentAuth(a.m.id) }
+func (a *Agent) namespace() NamespaceID  { return a.id.Namespace() }
+func (a *Agent) auth() AuthFunc          { return AgentAuth(a.id) }
 func (a *Agent) verdict(err error) error { return finalError(err) }
 
 // opened declares the authorised list before any other frame, and again whenever it
@@ -233,9 +199,9 @@ func (a *Agent) keepDeclared(l *link, answered <-chan answer, version uint64, cl
 		}, 0)
 		a.mu.Lock()
 		a.declaredOn, a.declared = l, version
-		a.notifyLocked()
+		a.mu.notify()
 		a.mu.Unlock()
-		if !a.waitNewer(l, version) {
+		if a.mu.await(l.ctx, func() bool { return a.version > version }) != nil {
 			return
 		}
 		var f *skaldpb.RelayFrame
@@ -248,47 +214,25 @@ func (a *Agent) keepDeclared(l *link, answered <-chan answer, version uint64, cl
 	}
 }
 
-// waitNewer waits for a change after a version. It reports false at the end of
-// the link.
-func (a *Agent) waitNewer(l *link, version uint64) bool {
-	for {
-		a.mu.Lock()
-		newer, changed := a.version > version, a.changed
-		a.mu.Unlock()
-		if newer {
-			return true
-		}
-		select {
-		case <-changed:
-		case <-l.ctx.Done():
-			return false
-		}
-	}
-}
-
 // waitDeclared waits until the relay has accepted a version of the list.
 func (a *Agent) waitDeclared(ctx context.Context, version uint64) error {
-	l, _ := a.m.current()
+	l := a.current()
 	if l == nil {
 		return ErrNotConnected
 	}
 	l.q.addRequests(1)
 	defer l.q.addRequests(-1)
-	for {
-		a.mu.Lock()
-		done, changed := a.declaredOn == l && a.declared >= version, a.changed
-		a.mu.Unlock()
-		if done {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-l.ctx.Done():
-			return l.gone()
-		case <-ctx.Done():
-			return fmt.Errorf("failed to wait for the relay: %w", context.Cause(ctx))
-		}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })()
+	err := a.mu.await(ctx, func() bool { return a.declaredOn == l && a.declared >= version })
+	switch {
+	case err != nil && l.ctx.Err() != nil:
+		return l.gone()
+	case err != nil:
+		return fmt.Errorf("failed to wait for the relay: %w", err)
 	}
+	return nil
 }
 
 func (a *Agent) closed() {
@@ -297,20 +241,13 @@ func (a *Agent) closed() {
 	_ = a.markWindowMissed()
 }
 
-// errNothing ends an update without a change.
-var errNothing = errors.New("nothing to change")
-
 // markWindowMissed notes that the agent was away while a pairing window was open.
 func (a *Agent) markWindowMissed() error {
-	err := a.m.ledger.update(func(s *State) error {
+	return a.ledger.update(func(s *State) error {
 		if !s.Window.open() || s.Window.Missed {
 			return errNothing
 		}
 		s.Window.Missed = true
 		return nil
 	})
-	if errors.Is(err, errNothing) {
-		return nil
-	}
-	return err
 }

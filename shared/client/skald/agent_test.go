@@ -137,7 +137,7 @@ func TestSendToAnAbsentPeer(t *testing.T) {
 			}
 		}
 		client.recorder = newRecorder(t)
-		client.m.cfg.OnEvent = ToChannel(client.events)
+		client.member.cfg.OnEvent = ToChannel(client.events)
 		client.start(client.Run)
 		for i := range 3 {
 			if got := next[Message](t, client.recorder); textOf(got.Payload) != fmt.Sprint(i) || got.Live {
@@ -187,7 +187,7 @@ func TestAskingPolicy(t *testing.T) {
 			t.Errorf("admitted after %v", got)
 		}
 		// The window was closed behind the client.
-		if agent.m.ledger.view().Window != nil || r.namespace(agent.Identity()).token != nil {
+		if agent.ledger.view().Window != nil || r.namespace(agent.Identity()).token != nil {
 			t.Error("the pairing window is still open")
 		}
 	})
@@ -335,7 +335,7 @@ func TestPairingAnewKeepsCounters(t *testing.T) {
 			t.Fatal(err)
 		}
 		client.recorder = newRecorder(t)
-		client.m.cfg.OnEvent = ToChannel(client.events)
+		client.member.cfg.OnEvent = ToChannel(client.events)
 		client.start(client.Run)
 		next[Connected](t, client.recorder)
 		if err := agent.Send(t.Context(), key, note(t, "after"), false); err != nil {
@@ -491,8 +491,8 @@ func TestAuthorizedClientPairsAgain(t *testing.T) {
 		if got := r.authorizes(); len(got) != before+1 || got[before] != 1 {
 			t.Errorf("declared %v", got[before:])
 		}
-		if asked != 1 || agent.m.ledger.view().Window != nil {
-			t.Errorf("asked %d times, window %v", asked, agent.m.ledger.view().Window)
+		if asked != 1 || agent.ledger.view().Window != nil {
+			t.Errorf("asked %d times, window %v", asked, agent.ledger.view().Window)
 		}
 	})
 }
@@ -722,12 +722,12 @@ func TestCountingAndWritingAreOneStep(t *testing.T) {
 			return sent
 		}
 		turn := make(chan struct{})
-		go func() { _ = agent.m.inOrder(t.Context(), func() error { <-turn; return nil }) }()
+		go func() { _ = agent.inOrder(t.Context(), func() error { <-turn; return nil }) }()
 		synctest.Wait()
 		sent := send()
 		synctest.Wait()
-		if len(sent) > 0 || agent.m.ledger.used[key] != 0 {
-			t.Fatalf("did not wait for its turn: counter %d", agent.m.ledger.used[key])
+		if len(sent) > 0 || agent.ledger.used[key] != 0 {
+			t.Fatalf("did not wait for its turn: counter %d", agent.ledger.used[key])
 		}
 		// Who gives up waiting has used no counter either.
 		ctx, cancel := context.WithCancel(t.Context())

@@ -96,10 +96,10 @@ func (a *Agent) StartPairing(ctx context.Context, ttl time.Duration) (Pairing, e
 	qr := PairingQR{
 		RelayURL:      a.cfg.PublicURL,
 		Namespace:     a.namespace(),
-		AgentKey:      a.m.id.PublicKey(),
-		AgentExchange: a.m.id.ExchangeKey(),
+		AgentKey:      a.id.PublicKey(),
+		AgentExchange: a.id.ExchangeKey(),
 	}
-	if _, err := io.ReadFull(a.m.rand, qr.Token[:]); err != nil {
+	if _, err := io.ReadFull(a.rand, qr.Token[:]); err != nil {
 		return Pairing{}, fmt.Errorf("failed to draw a pairing token: %w", err)
 	}
 	var expires time.Time
@@ -121,7 +121,7 @@ func (a *Agent) StartPairing(ctx context.Context, ttl time.Duration) (Pairing, e
 			return nil
 		}
 		expires = expires.Add(-time.Duration(seconds-granted) * time.Second)
-		return a.m.ledger.update(func(s *State) error {
+		return a.ledger.update(func(s *State) error {
 			if s.Window != nil {
 				s.Window.Expires = expires
 			}
@@ -150,7 +150,7 @@ func (a *Agent) StopPairing(ctx context.Context) error {
 // Errors do not matter, because the token is used up.
 func (a *Agent) closeWindowOf(ctx context.Context, client PublicKey) {
 	_ = a.inPairing(ctx, func(l *link) error {
-		if w := a.m.ledger.view().Window; w == nil || w.UsedBy != client {
+		if w := a.ledger.view().Window; w == nil || w.UsedBy != client {
 			return nil
 		}
 		return a.stopWindow(ctx, l)
@@ -175,7 +175,7 @@ func (a *Agent) inPairing(ctx context.Context, f func(*link) error) error {
 		return context.Cause(ctx)
 	}
 	defer func() { <-a.pairing }()
-	l, _ := a.m.current()
+	l := a.current()
 	if l == nil {
 		return ErrNotConnected
 	}
@@ -183,7 +183,7 @@ func (a *Agent) inPairing(ctx context.Context, f func(*link) error) error {
 }
 
 func (a *Agent) setWindow(w *Window) error {
-	return a.m.ledger.update(func(s *State) error {
+	return a.ledger.update(func(s *State) error {
 		s.Window = w
 		return nil
 	})
@@ -200,11 +200,11 @@ func (a *Agent) clientPaired(l *link, f *skaldpb.ClientPaired) error {
 		return l.protocolFault(err)
 	}
 	// Fails for a key without a usable shared secret.
-	if _, err := NewSession(a.m.id, RoleAgent, key, exchange); err != nil || key == a.m.id.PublicKey() {
+	if _, err := NewSession(a.id, RoleAgent, key, exchange); err != nil || key == a.id.PublicKey() {
 		return l.protocolFault(errors.New("client has unusable keys"))
 	}
 	var request PairingRequest
-	err = a.m.ledger.update(func(s *State) error {
+	err = a.ledger.update(func(s *State) error {
 		now := time.Now()
 		expected := s.Window.admits(key, now)
 		p := s.peer(key)
@@ -235,15 +235,16 @@ func (a *Agent) clientPaired(l *link, f *skaldpb.ClientPaired) error {
 		return nil
 	})
 	switch {
-	case errors.Is(err, errNothing):
-		return nil
 	case errors.Is(err, ErrKeyChanged), errors.Is(err, errTooManyPeers):
 		l.q.push(Fault{Err: err}, 0)
 		return nil
 	case err != nil:
 		return err
 	}
-	if request.Peer.Status == StatusAuthorized && !request.Expected {
+	switch {
+	case request == PairingRequest{}: // nothing was changed
+		return nil
+	case request.Peer.Status == StatusAuthorized && !request.Expected:
 		// The list that was declared after connecting includes it.
 		return nil
 	}
@@ -262,7 +263,7 @@ func (a *Agent) decide(l *link, r PairingRequest) {
 		return
 	}
 	a.deciding[key] = true
-	a.m.tasks.Go(func() {
+	a.tasks.Go(func() {
 		defer func() {
 			a.mu.Lock()
 			defer a.mu.Unlock()

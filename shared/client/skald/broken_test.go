@@ -13,7 +13,7 @@ func TestSendAgainAfterAFailedWrite(t *testing.T) {
 		r := newPipeRelay(t)
 		agent, client := r.pair(t, nil, nil)
 		agent.rest()
-		l, _ := agent.m.current()
+		l := agent.current()
 		l.w.abort()
 		tries := 0
 		for {

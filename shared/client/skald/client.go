@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"blindpost/shared/dialect/skald/skaldpb"
@@ -28,11 +28,10 @@ type ClientConfig struct {
 // Client is a device that is paired with one agent. All methods are safe for
 // concurrent use, also from OnEvent.
 type Client struct {
-	m   *member
+	*member
 	cfg ClientConfig
 
-	mu          sync.Mutex
-	deviceToken string
+	deviceToken atomic.Value // a string
 }
 
 var _ memberRole = (*Client)(nil)
@@ -42,7 +41,7 @@ var _ memberRole = (*Client)(nil)
 func NewClient(cfg ClientConfig) (*Client, error) {
 	setDefault(&cfg.Platform, PlatformAndroid)
 	if cfg.URL != "" {
-		if err := checkRelayURL(cfg.URL); err != nil {
+		if _, err := parseRelayURL(cfg.URL); err != nil {
 			return nil, fmt.Errorf("config: %w", err)
 		}
 	}
@@ -53,7 +52,8 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{m: m, cfg: cfg, deviceToken: cfg.DeviceToken}
+	c := &Client{member: m, cfg: cfg}
+	c.SetDeviceToken(cfg.DeviceToken)
 	m.role = c
 	return c, nil
 }
@@ -67,30 +67,30 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 // answer, the code may have been used. Pair then stores the agent too, unless the client is
 // paired with another one, and Run shows whether the pairing succeeded.
 func (c *Client) Pair(ctx context.Context, qr PairingQR) error {
-	if err := c.m.acquire(); err != nil {
+	if err := c.acquire(); err != nil {
 		return err
 	}
-	defer c.m.release()
+	defer c.release()
 	if err := qr.check(); err != nil {
 		return err
 	}
-	if qr.AgentKey == c.m.id.PublicKey() {
+	if qr.AgentKey == c.id.PublicKey() {
 		return errors.New("failed to pair: the pairing code is our own")
 	}
-	if p, ok := c.m.ledger.peer(qr.AgentKey); ok && p.Exchange != qr.AgentExchange {
+	if p, ok := c.ledger.peer(qr.AgentKey); ok && p.Exchange != qr.AgentExchange {
 		return fmt.Errorf("failed to pair: %w", ErrKeyChanged)
 	}
-	if _, err := NewSession(c.m.id, RoleClient, qr.AgentKey, qr.AgentExchange); err != nil {
+	if _, err := NewSession(c.id, RoleClient, qr.AgentKey, qr.AgentExchange); err != nil {
 		return fmt.Errorf("failed to pair: %w", err)
 	}
 	relayURL := qr.RelayURL
 	if c.cfg.URL != "" {
 		relayURL = c.cfg.URL
 	}
-	auth := PairingAuth(c.m.id, qr.Namespace, qr.Token, c.token(), c.cfg.Platform)
-	w, ns, answered, err := c.m.dial(ctx, relayURL, auth)
+	auth := PairingAuth(c.id, qr.Namespace, qr.Token, c.token(), c.cfg.Platform)
+	w, ns, answered, err := c.dial(ctx, relayURL, auth)
 	if err != nil {
-		home := c.m.ledger.view().Home
+		home := c.ledger.view().Home
 		free := home == nil || home.Agent == qr.AgentKey
 		if answered && free && refusedWith(err) == "" && !errors.Is(err, ErrProtocol) {
 			err = errors.Join(err, c.savePairing(qr))
@@ -107,7 +107,7 @@ func (c *Client) Pair(ctx context.Context, qr PairingQR) error {
 
 // savePairing stores the agent of a pairing code. The counters of a known agent continue.
 func (c *Client) savePairing(qr PairingQR) error {
-	return c.m.ledger.update(func(s *State) error {
+	return c.ledger.update(func(s *State) error {
 		if s.peer(qr.AgentKey) == nil {
 			s.Peers = append(s.Peers, PeerState{Peer: Peer{
 				Key:      qr.AgentKey,
@@ -127,51 +127,26 @@ func (c *Client) savePairing(qr PairingQR) error {
 // [ErrRevoked], [ErrReplaced], or a [RelayError] that says that the relay will never admit
 // this identity.
 func (c *Client) Run(ctx context.Context) error {
-	if c.m.ledger.view().Home == nil {
+	if c.ledger.view().Home == nil {
 		return ErrNotPaired
 	}
-	return c.m.run(ctx)
+	return c.run(ctx)
 }
-
-// WaitConnected waits until Run is connected.
-func (c *Client) WaitConnected(ctx context.Context) error { return c.m.waitConnected(ctx) }
-
-// Reconnect drops the connection, if there is one, and connects at once: for an app that
-// comes to the foreground.
-func (c *Client) Reconnect() { c.m.reconnect() }
-
-// Flush waits until OnEvent has returned for all events so far. It must not be called
-// from OnEvent.
-func (c *Client) Flush(ctx context.Context) error { return c.m.flush(ctx) }
-
-// Identity returns the client's identity.
-func (c *Client) Identity() *Identity { return c.m.id }
 
 // Agent returns the agent that the client is paired with.
 func (c *Client) Agent() (Peer, bool) {
-	home := c.m.ledger.view().Home
+	home := c.ledger.view().Home
 	if home == nil {
 		return Peer{}, false
 	}
-	return c.m.ledger.peer(home.Agent)
+	return c.ledger.peer(home.Agent)
 }
 
 // SetDeviceToken changes the push token. The relay gets it with the next connection; to
 // send it now, call Reconnect.
-func (c *Client) SetDeviceToken(token string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.deviceToken = token
-}
+func (c *Client) SetDeviceToken(token string) { c.deviceToken.Store(token) }
 
-func (c *Client) token() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.deviceToken
-}
-
-// NewPayload makes a payload, see the function [NewPayload].
-func (c *Client) NewPayload(kind Kind, body any) (Payload, error) { return c.m.newPayload(kind, body) }
+func (c *Client) token() string { return c.deviceToken.Load().(string) }
 
 // Send encrypts a payload for the agent and writes it, as [Agent.Send] does.
 func (c *Client) Send(ctx context.Context, p Payload, live bool) error {
@@ -179,23 +154,14 @@ func (c *Client) Send(ctx context.Context, p Payload, live bool) error {
 	if !ok {
 		return ErrNotPaired
 	}
-	return c.m.send(ctx, agent.Key, p, live)
+	return c.send(ctx, agent.Key, p, live)
 }
-
-// SendSealed writes a message that was sealed elsewhere, to any member of the
-// namespace.
-func (c *Client) SendSealed(ctx context.Context, to PublicKey, s Sealed, live bool) error {
-	return c.m.sendSealed(ctx, to, s, live)
-}
-
-// Presence asks the relay which members are connected, including this client.
-func (c *Client) Presence(ctx context.Context) ([]PublicKey, error) { return c.m.presence(ctx) }
 
 func (c *Client) relayURL() string {
 	if c.cfg.URL != "" {
 		return c.cfg.URL
 	}
-	if home := c.m.ledger.view().Home; home != nil {
+	if home := c.ledger.view().Home; home != nil {
 		return home.RelayURL
 	}
 	return ""
@@ -207,22 +173,18 @@ func (c *Client) namespace() NamespaceID {
 }
 
 func (c *Client) auth() AuthFunc {
-	return ClientAuth(c.m.id, c.namespace(), c.token(), c.cfg.Platform)
+	return ClientAuth(c.id, c.namespace(), c.token(), c.cfg.Platform)
 }
 
 // opened notes that the agent has authorised us.
 func (c *Client) opened(*link) error {
-	err := c.m.ledger.update(func(s *State) error {
+	return c.ledger.update(func(s *State) error {
 		if s.Home.Authorized {
 			return errNothing
 		}
 		s.Home.Authorized = true
 		return nil
 	})
-	if errors.Is(err, errNothing) {
-		return nil
-	}
-	return err
 }
 
 func (c *Client) closed() {}
@@ -234,10 +196,10 @@ func (c *Client) verdict(err error) error {
 	if refusedWith(err) != CodeUnauthorized {
 		return finalError(err)
 	}
-	if home := c.m.ledger.view().Home; home.Authorized {
+	if home := c.ledger.view().Home; home.Authorized {
 		return fmt.Errorf("%w: %w", ErrRevoked, err)
 	}
-	if limit := c.cfg.PendingTimeout; limit > 0 && time.Since(c.m.began) >= limit {
+	if limit := c.cfg.PendingTimeout; limit > 0 && time.Since(c.began) >= limit {
 		return err
 	}
 	return nil

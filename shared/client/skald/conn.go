@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"google.golang.org/protobuf/proto"
 
@@ -29,11 +28,10 @@ type Conn struct {
 	cancel context.CancelFunc // of the read loop
 	done   chan struct{}      // closed when the read loop has ended
 
-	mu      sync.Mutex
+	mu      monitor // notified when inbox or err changes
 	inbox   []received
-	size    int           // bytes in inbox
-	changed chan struct{} // closed and replaced when the above change
-	err     error         // why the connection ended
+	size    int   // bytes in inbox
+	err     error // why the connection ended
 	closing bool
 }
 
@@ -53,7 +51,7 @@ func Dial(ctx context.Context, relayURL string, o DialOptions) (*Conn, error) {
 		return nil, err
 	}
 	readCtx, cancel := context.WithCancel(context.Background())
-	c := &Conn{w: w, cancel: cancel, done: make(chan struct{}), changed: make(chan struct{})}
+	c := &Conn{w: w, cancel: cancel, done: make(chan struct{})}
 	go c.readLoop(readCtx)
 	return c, nil
 }
@@ -70,28 +68,22 @@ func (c *Conn) Authenticate(ctx context.Context, auth AuthFunc) (NamespaceID, er
 // frame. For a message that is no frame it returns [ErrProtocol] once, and the connection
 // goes on. If ctx ends, no frame is lost.
 func (c *Conn) Receive(ctx context.Context) (*skaldpb.RelayFrame, error) {
-	for {
-		c.mu.Lock()
-		if len(c.inbox) > 0 {
-			r := c.inbox[0]
-			c.inbox[0] = received{}
-			c.inbox = c.inbox[1:]
-			c.size -= r.size
-			c.notifyLocked()
-			c.mu.Unlock()
-			return r.frame, r.err
+	var r received
+	err := c.mu.await(ctx, func() bool {
+		if len(c.inbox) == 0 {
+			r.err = c.err
+			return c.err != nil
 		}
-		err, changed := c.err, c.changed
-		c.mu.Unlock()
-		if err != nil {
-			return nil, err
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("failed to receive frame: %w", context.Cause(ctx))
-		}
+		r, c.inbox[0] = c.inbox[0], received{}
+		c.inbox = c.inbox[1:]
+		c.size -= r.size
+		c.mu.notify()
+		return true
+	})
+	if err != nil {
+		return nil, fmt.Errorf("failed to receive frame: %w", err)
 	}
+	return r.frame, r.err
 }
 
 // Send writes one frame. An end of ctx while it is written ends the connection.
@@ -141,11 +133,6 @@ func (c *Conn) markClosing() {
 	c.closing = true
 }
 
-func (c *Conn) notifyLocked() {
-	close(c.changed)
-	c.changed = make(chan struct{})
-}
-
 func (c *Conn) readLoop(ctx context.Context) {
 	defer close(c.done)
 	for c.waitRoom(ctx) {
@@ -158,7 +145,7 @@ func (c *Conn) readLoop(ctx context.Context) {
 		c.mu.Lock()
 		c.inbox = append(c.inbox, r)
 		c.size += r.size
-		c.notifyLocked()
+		c.mu.notify()
 		c.mu.Unlock()
 	}
 	c.end(errClosed)
@@ -166,19 +153,7 @@ func (c *Conn) readLoop(ctx context.Context) {
 
 // waitRoom waits until the inbox has room and reports whether to go on.
 func (c *Conn) waitRoom(ctx context.Context) bool {
-	for {
-		c.mu.Lock()
-		full, changed := c.size >= connInbox, c.changed
-		c.mu.Unlock()
-		if !full {
-			return ctx.Err() == nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return false
-		}
-	}
+	return c.mu.await(ctx, func() bool { return c.size < connInbox }) == nil && ctx.Err() == nil
 }
 
 func (c *Conn) end(err error) {
@@ -189,5 +164,5 @@ func (c *Conn) end(err error) {
 		err = errClosed
 	}
 	c.err = err
-	c.notifyLocked()
+	c.mu.notify()
 }

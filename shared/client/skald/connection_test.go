@@ -231,7 +231,7 @@ func TestBusyUser(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if n := len(client.m.link.q.items); n > 4 {
+		if n := len(client.link.q.items); n > 4 {
 			t.Errorf("%d events wait", n)
 		}
 		time.Sleep(4 * time.Minute)

@@ -1,9 +1,6 @@
 package skald
 
-import (
-	"context"
-	"sync"
-)
+import "context"
 
 // queueBytes bounds the message bytes that wait in a queue.
 const queueBytes = 8 << 20
@@ -18,7 +15,7 @@ const queueWider = 8
 type eventQueue struct {
 	limit int // events
 
-	mu    sync.Mutex
+	mu    monitor // notified when what follows changes
 	items []queuedEvent
 	bytes int
 	// requests counts calls that wait for an answer of the relay. While there are any, the
@@ -26,9 +23,8 @@ type eventQueue struct {
 	// the frames that fill the queue.
 	requests int
 	// stalls counts how often a reader had to wait.
-	stalls  int
-	closed  bool
-	changed chan struct{} // closed and replaced when the above change
+	stalls int
+	closed bool
 }
 
 type queuedEvent struct {
@@ -41,21 +37,12 @@ type barrier chan struct{}
 
 func (barrier) event() {}
 
-func newEventQueue(limit int) *eventQueue {
-	return &eventQueue{limit: limit, changed: make(chan struct{})}
-}
-
-func (q *eventQueue) notifyLocked() {
-	close(q.changed)
-	q.changed = make(chan struct{})
-}
-
 func (q *eventQueue) push(e Event, bytes int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.items = append(q.items, queuedEvent{e, bytes})
 	q.bytes += bytes
-	q.notifyLocked()
+	q.mu.notify()
 }
 
 // close makes pop end after the last event.
@@ -63,29 +50,24 @@ func (q *eventQueue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
-	q.notifyLocked()
+	q.mu.notify()
 }
 
 // pop waits for the next event. It reports false after close, at the end.
-func (q *eventQueue) pop() (Event, bool) {
-	for {
-		q.mu.Lock()
-		if len(q.items) > 0 {
-			next := q.items[0]
-			q.items[0] = queuedEvent{}
-			q.items = q.items[1:]
-			q.bytes -= next.bytes
-			q.notifyLocked()
-			q.mu.Unlock()
-			return next.event, true
+func (q *eventQueue) pop() (e Event, ok bool) {
+	_ = q.mu.await(context.Background(), func() bool {
+		if len(q.items) == 0 {
+			return q.closed
 		}
-		closed, changed := q.closed, q.changed
-		q.mu.Unlock()
-		if closed {
-			return nil, false
-		}
-		<-changed
-	}
+		next := q.items[0]
+		q.items[0] = queuedEvent{}
+		q.items = q.items[1:]
+		q.bytes -= next.bytes
+		q.mu.notify()
+		e, ok = next.event, true
+		return true
+	})
+	return e, ok
 }
 
 // dispatch calls f with each event until close.
@@ -109,22 +91,15 @@ func (q *eventQueue) fullLocked() bool {
 
 // waitRoom waits until the queue has room.
 func (q *eventQueue) waitRoom(ctx context.Context) error {
-	for first := true; ; first = false {
-		q.mu.Lock()
-		full, changed := q.fullLocked(), q.changed
+	first := true
+	return q.mu.await(ctx, func() bool {
+		full := q.fullLocked()
 		if full && first {
 			q.stalls++
 		}
-		q.mu.Unlock()
-		if !full {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
+		first = false
+		return !full
+	})
 }
 
 // addRequests counts a call that begins (+1) or ends (-1) to wait for the relay.
@@ -132,7 +107,7 @@ func (q *eventQueue) addRequests(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.requests += n
-	q.notifyLocked()
+	q.mu.notify()
 }
 
 // stalled returns how often the reader had to wait, and whether it must wait now.

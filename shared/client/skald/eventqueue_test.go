@@ -9,7 +9,7 @@ import (
 
 func TestEventQueueStopsTheReaderNotTheWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newEventQueue(2)
+		q := &eventQueue{limit: 2}
 		room := func() bool {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			got := make(chan error, 1)
@@ -71,7 +71,7 @@ func TestEventQueueWakesTheReader(t *testing.T) {
 		"an answer is due":  func(q *eventQueue) { q.addRequests(1) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			q := newEventQueue(1)
+			q := &eventQueue{limit: 1}
 			q.push(Fault{}, 0)
 			read := make(chan error, 1)
 			go func() { read <- q.waitRoom(t.Context()) }()

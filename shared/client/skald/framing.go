@@ -5,6 +5,7 @@ import (
 	"compress/zlib"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 )
 
@@ -40,9 +41,7 @@ func Frame(plaintext []byte) ([]byte, error) {
 			return packed, nil
 		}
 	}
-	framed := make([]byte, 0, framingHeader+len(plaintext))
-	framed = append(framed, framingVersion, compressionNone)
-	return append(framed, plaintext...), nil
+	return slices.Concat([]byte{framingVersion, compressionNone}, plaintext), nil
 }
 
 func deflate(plaintext []byte) ([]byte, error) {

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Identity is what derives from one 32-byte seed: an Ed25519 key that signs
@@ -69,11 +70,7 @@ func (id *Identity) Namespace() NamespaceID { return NamespaceOf(id.public) }
 
 // NamespaceOf returns the namespace of the agent with this key.
 func NamespaceOf(agent PublicKey) NamespaceID {
-	h := sha256.New()
-	h.Write([]byte(namespaceDomain))
-	h.Write([]byte{0})
-	h.Write(agent[:])
-	return NamespaceID(h.Sum(nil))
+	return sha256.Sum256(slices.Concat([]byte(namespaceDomain), []byte{0}, agent[:]))
 }
 
 // SignChallenge answers a relay's challenge with 64 bytes. The nonce must have 32 bytes:
@@ -87,10 +84,7 @@ func (id *Identity) SignChallenge(nonce []byte) ([]byte, error) {
 
 // challengeText is the text that a challenge signature covers.
 func challengeText(nonce []byte) []byte {
-	text := make([]byte, 0, len(authDomain)+1+len(nonce))
-	text = append(text, authDomain...)
-	text = append(text, 0)
-	return append(text, nonce...)
+	return slices.Concat([]byte(authDomain), []byte{0}, nonce)
 }
 
 // String names the identity by its shortened public key.

@@ -48,6 +48,9 @@ func (l *ledger) peer(key PublicKey) (Peer, bool) {
 	return Peer{}, false
 }
 
+// errNothing ends an update without a change, which is no error of the update.
+var errNothing = errors.New("nothing to change")
+
 // update changes the state and saves it. If change or the save fails, the state stays the
 // same.
 func (l *ledger) update(change func(*State) error) error {
@@ -58,7 +61,10 @@ func (l *ledger) update(change func(*State) error) error {
 
 func (l *ledger) updateLocked(change func(*State) error) error {
 	next := l.state.clone()
-	if err := change(&next); err != nil {
+	switch err := change(&next); {
+	case errors.Is(err, errNothing):
+		return nil
+	case err != nil:
 		return err
 	}
 	if err := l.store.Save(next); err != nil {

@@ -28,8 +28,8 @@ type memberRole interface {
 	verdict(err error) error
 }
 
-// member is the common part of Agent and Client: connecting and reconnecting, sessions,
-// sending and receiving.
+// member is the common part of Agent and Client, which embed it: connecting and
+// reconnecting, sessions, sending and receiving.
 type member struct {
 	cfg    Config
 	id     *Identity
@@ -49,11 +49,10 @@ type member struct {
 	// began is when Run began; owned by it.
 	began time.Time
 
-	mu       sync.Mutex
+	mu       monitor // notified when there is a new link
 	running  bool
 	queue    *eventQueue // nil unless Run is at work
 	link     *link
-	changed  chan struct{} // closed and replaced when link changes
 	sessions map[PublicKey]*Session
 }
 
@@ -69,7 +68,6 @@ func newMember(cfg Config, own Role) (*member, error) {
 		rand:      &lockedRand{r: cfg.Rand},
 		writeSlot: make(chan struct{}, 1),
 		retryNow:  make(chan struct{}, 1),
-		changed:   make(chan struct{}),
 		sessions:  make(map[PublicKey]*Session),
 	}
 	state, err := cfg.Store.Load()
@@ -98,6 +96,9 @@ func (m *member) newState() (State, error) {
 	return s, m.cfg.Store.Save(s)
 }
 
+// Identity returns the identity that is kept in the store.
+func (m *member) Identity() *Identity { return m.id }
+
 // acquire excludes a second Run or Pair.
 func (m *member) acquire() error {
 	m.mu.Lock()
@@ -122,7 +123,7 @@ func (m *member) run(ctx context.Context) error {
 	}
 	defer m.release()
 	m.began = time.Now()
-	q := newEventQueue(m.cfg.QueueSize)
+	q := &eventQueue{limit: m.cfg.QueueSize}
 	var dispatcher sync.WaitGroup
 	dispatcher.Go(func() { q.dispatch(func(e Event) { m.cfg.OnEvent(ctx, e) }) })
 	m.setQueue(q)
@@ -140,8 +141,9 @@ func (m *member) setQueue(q *eventQueue) {
 	m.queue = q
 }
 
-// flush waits until all events so far have been delivered.
-func (m *member) flush(ctx context.Context) error {
+// Flush waits until OnEvent has returned for all events so far. It must not be called
+// from OnEvent.
+func (m *member) Flush(ctx context.Context) error {
 	b := make(barrier)
 	m.mu.Lock()
 	if m.queue == nil {
@@ -185,10 +187,8 @@ func (m *member) keepConnected(ctx context.Context, q *eventQueue) error {
 
 // pause waits between two attempts. It reports true if retryNow ended the wait.
 func (m *member) pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	case <-m.retryNow:
 		return true
@@ -244,8 +244,7 @@ func (m *member) setLink(l *link) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.link = l
-	close(m.changed)
-	m.changed = make(chan struct{})
+	m.mu.notify()
 }
 
 // dropLink removes a link that is about to end.
@@ -257,33 +256,29 @@ func (m *member) dropLink(l *link) {
 	}
 }
 
-// current returns the link and a channel that is closed when it changes.
-func (m *member) current() (*link, <-chan struct{}) {
+// current returns the link, nil if there is none.
+func (m *member) current() *link {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.link, m.changed
+	return m.link
 }
 
-func (m *member) waitConnected(ctx context.Context) error {
-	for {
-		l, changed := m.current()
-		if l != nil {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", ErrNotConnected, context.Cause(ctx))
-		}
+// WaitConnected waits until Run is connected.
+func (m *member) WaitConnected(ctx context.Context) error {
+	if err := m.mu.await(ctx, func() bool { return m.link != nil }); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotConnected, err)
 	}
+	return nil
 }
 
-func (m *member) reconnect() {
+// Reconnect drops the connection, if there is one, and connects at once: for an app that
+// comes to the foreground.
+func (m *member) Reconnect() {
 	select {
 	case m.retryNow <- struct{}{}:
 	default:
 	}
-	if l, _ := m.current(); l != nil {
+	if l := m.current(); l != nil {
 		l.fail(errReconnect)
 	}
 }

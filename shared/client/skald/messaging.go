@@ -20,7 +20,8 @@ func (m *member) inOrder(ctx context.Context, f func() error) error {
 	return f()
 }
 
-func (m *member) newPayload(kind Kind, body any) (Payload, error) {
+// NewPayload makes a payload, see the function [NewPayload].
+func (m *member) NewPayload(kind Kind, body any) (Payload, error) {
 	return NewPayload(m.rand, time.Now(), kind, body)
 }
 
@@ -52,7 +53,7 @@ func (m *member) send(ctx context.Context, to PublicKey, p Payload, live bool) e
 		return err
 	}
 	return m.inOrder(ctx, func() error {
-		l, _ := m.current()
+		l := m.current()
 		if l == nil {
 			return ErrNotConnected
 		}
@@ -68,13 +69,14 @@ func (m *member) send(ctx context.Context, to PublicKey, p Payload, live bool) e
 	})
 }
 
-// sendSealed writes a message that the caller has sealed.
-func (m *member) sendSealed(ctx context.Context, to PublicKey, s Sealed, live bool) error {
+// SendSealed writes a message that was sealed elsewhere, to any member of the
+// namespace.
+func (m *member) SendSealed(ctx context.Context, to PublicKey, s Sealed, live bool) error {
 	if err := checkSize(len(s.Ciphertext), live); err != nil {
 		return err
 	}
 	return m.inOrder(ctx, func() error {
-		l, _ := m.current()
+		l := m.current()
 		if l == nil {
 			return ErrNotConnected
 		}
@@ -163,9 +165,10 @@ func (m *member) receive(l *link, msg *skaldpb.Message) error {
 	return nil
 }
 
-// presence asks which members are connected.
-func (m *member) presence(ctx context.Context) ([]PublicKey, error) {
-	l, _ := m.current()
+// Presence asks the relay which members are connected, including this one. In the
+// protocol clients ask; a relay may refuse an agent.
+func (m *member) Presence(ctx context.Context) ([]PublicKey, error) {
+	l := m.current()
 	if l == nil {
 		return nil, ErrNotConnected
 	}

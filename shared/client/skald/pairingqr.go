@@ -111,7 +111,7 @@ func ParsePairingQR(doc []byte) (PairingQR, error) {
 }
 
 func (q PairingQR) check() error {
-	if err := checkRelayURL(q.RelayURL); err != nil {
+	if _, err := parseRelayURL(q.RelayURL); err != nil {
 		return fmt.Errorf("failed to check pairing code: %w", err)
 	}
 	if q.Namespace != NamespaceOf(q.AgentKey) {
@@ -125,20 +125,20 @@ func (q PairingQR) String() string {
 	return fmt.Sprintf("pairing code of agent %v", q.AgentKey)
 }
 
-// checkRelayURL does not quote the URL in errors, as it may hold a password.
-func checkRelayURL(s string) error {
+// parseRelayURL does not quote the URL in errors, as it may hold a password.
+func parseRelayURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil:
-		return errors.New("relay URL does not parse")
+		return nil, errors.New("relay URL does not parse")
 	case u.Scheme != "wss" && u.Scheme != "ws":
-		return errors.New("relay URL is not wss or ws")
+		return nil, errors.New("relay URL is not wss or ws")
 	case u.Host == "":
-		return errors.New("relay URL has no host")
+		return nil, errors.New("relay URL has no host")
 	case u.User != nil:
-		return errors.New("relay URL has a user name")
+		return nil, errors.New("relay URL has a user name")
 	case u.Fragment != "":
-		return errors.New("relay URL has a fragment")
+		return nil, errors.New("relay URL has a fragment")
 	}
-	return nil
+	return u, nil
 }

@@ -294,10 +294,7 @@ func appendMember(b *bytes.Buffer, name string, value json.RawMessage) error {
 }
 
 func jsonString(value json.RawMessage, s *string) error {
-	if len(value) == 0 || value[0] != '"' {
-		return errors.New("a member is no string")
-	}
-	if err := json.Unmarshal(value, s); err != nil {
+	if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, s) != nil {
 		return errors.New("a member is no string")
 	}
 	return nil

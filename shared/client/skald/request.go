@@ -93,13 +93,11 @@ func (l *link) start(ctx context.Context, f *skaldpb.RelayFrame, want reply) (<-
 
 func (l *link) await(r *request) answer {
 	defer l.forget(r)
-	timer := time.NewTimer(l.m.cfg.RequestTimeout)
-	defer timer.Stop()
 	select {
 	case a := <-r.answered:
 		return a
 	case <-l.ctx.Done():
-	case <-timer.C:
+	case <-time.After(l.m.cfg.RequestTimeout):
 		// A late answer would be taken for that of the next request.
 		l.fail(fmt.Errorf("%w: no answer within %v", ErrSilent, l.m.cfg.RequestTimeout))
 	}

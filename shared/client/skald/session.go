@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Direction is the first four bytes of a nonce. It separates the two counters of one key.
@@ -132,9 +133,5 @@ func ParseNonce(nonce []byte) (Direction, uint64, error) {
 
 // AAD is the additional data of a message: namespace, sender, recipient.
 func AAD(ns NamespaceID, from, to PublicKey) [3 * KeySize]byte {
-	var aad [3 * KeySize]byte
-	copy(aad[:], ns[:])
-	copy(aad[KeySize:], from[:])
-	copy(aad[2*KeySize:], to[:])
-	return aad
+	return [3 * KeySize]byte(slices.Concat(ns[:], from[:], to[:]))
 }

@@ -51,6 +51,7 @@ func encodeState(s State) ([]byte, error) {
 		Role:  s.Role.String(),
 		Seed:  hex.EncodeToString(s.Seed[:]),
 		Peers: make([]peerDocument, 0, len(s.Peers)),
+		Home:  (*homeDocument)(s.Home),
 	}
 	for _, p := range s.Peers {
 		d.Peers = append(d.Peers, peerDocument{
@@ -68,9 +69,6 @@ func encodeState(s State) ([]byte, error) {
 		if w.UsedBy != (PublicKey{}) {
 			d.Window.UsedBy = &w.UsedBy
 		}
-	}
-	if h := s.Home; h != nil {
-		d.Home = &homeDocument{RelayURL: h.RelayURL, Agent: h.Agent, Authorized: h.Authorized}
 	}
 	b, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
@@ -134,13 +132,13 @@ func decodeState(b []byte) (State, error) {
 		}
 	}
 	if h := d.Home; h != nil {
-		if err := checkRelayURL(h.RelayURL); err != nil {
+		if _, err := parseRelayURL(h.RelayURL); err != nil {
 			return State{}, fmt.Errorf("%w: %w", ErrState, err)
 		}
 		if s.peer(h.Agent) == nil {
 			return State{}, fmt.Errorf("%w: the agent is not among the peers", ErrState)
 		}
-		s.Home = &Home{RelayURL: h.RelayURL, Agent: h.Agent, Authorized: h.Authorized}
+		s.Home = (*Home)(h)
 	}
 	return s, nil
 }

@@ -9,7 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"net/url"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -75,12 +75,9 @@ func (o DialOptions) client() *http.Client {
 
 // endpoint completes a relay URL that names a host only.
 func endpoint(relayURL string) (string, error) {
-	if err := checkRelayURL(relayURL); err != nil {
-		return "", err
-	}
-	u, err := url.Parse(relayURL)
+	u, err := parseRelayURL(relayURL)
 	if err != nil {
-		return "", errors.New("relay URL does not parse")
+		return "", err
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = DefaultPath
@@ -207,8 +204,7 @@ func (w *wire) writeText(ctx context.Context, frame []byte) error {
 	if size > textMessageMax {
 		return fmt.Errorf("%w: %d bytes as text, this relay takes %d", ErrTooLarge, size, textMessageMax)
 	}
-	message := make([]byte, size)
-	base64.StdEncoding.Encode(message, frame)
+	message := base64.StdEncoding.AppendEncode(make([]byte, 0, size), frame)
 	if size <= textFrameMax {
 		return w.ws.Write(ctx, websocket.MessageText, message)
 	}
@@ -216,12 +212,10 @@ func (w *wire) writeText(ctx context.Context, frame []byte) error {
 	if err != nil {
 		return err
 	}
-	for len(message) > 0 {
-		n := min(len(message), textFrameMax)
-		if _, err := out.Write(message[:n]); err != nil {
+	for part := range slices.Chunk(message, textFrameMax) {
+		if _, err := out.Write(part); err != nil {
 			return err
 		}
-		message = message[n:]
 	}
 	return out.Close()
 }
@@ -245,11 +239,9 @@ func (w *wire) close(code gateway.CloseCode, reason string) {
 		defer close(done)
 		_ = w.ws.Close(websocket.StatusCode(code), reason)
 	}()
-	timer := time.NewTimer(closeWait)
-	defer timer.Stop()
 	select {
 	case <-done:
-	case <-timer.C:
+	case <-time.After(closeWait):
 	}
 }
 
