@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	skaldclient "blindpost/shared/client/skald"
 )
@@ -14,7 +13,8 @@ const agentAbout = `Be a Skald agent: the computer that phones pair with. Shows 
 app, or a line for ` + "`blindpost client`" + ` in another terminal, and chats with the paired
 clients. The relay carries the messages and cannot read them.`
 
-// agentChat is the agent's side of a chat.
+// agentChat is the agent's side of a chat. Its alarm goes off when the pairing code on the
+// screen expires.
 type agentChat struct {
 	*talk
 	agent     *skaldclient.Agent
@@ -29,8 +29,6 @@ type agentChat struct {
 	names map[skaldclient.PublicKey]string
 	// to is the client that gets the typed lines; zero for all clients.
 	to skaldclient.PublicKey
-	// window fires when the pairing code on the screen expires; nil without a code.
-	window *time.Timer
 }
 
 var _ party = (*agentChat)(nil)
@@ -94,7 +92,7 @@ func (a *agentChat) ended(err error) { a.screen.warn("Stopped: %s.", explain(err
 func (a *agentChat) connected(ctx context.Context) {
 	clients := a.allowed()
 	if len(clients) == 0 {
-		if a.window == nil && len(a.asked) == 0 {
+		if a.alarm == nil && len(a.asked) == 0 {
 			a.pair(ctx, "")
 		}
 		return

@@ -43,28 +43,11 @@ func (a *agentChat) pair(ctx context.Context, _ string) {
 	if onThisComputer(p.QR.RelayURL) {
 		a.screen.note("It leads to this computer, so it works on this computer only. For a phone, start the agent with --public-url wss://NAME.")
 	}
-	a.stopWindow()
-	a.window = time.NewTimer(time.Until(p.Expires))
-}
-
-// stopWindow forgets the pairing code on the screen: it was used, replaced or has expired.
-func (a *agentChat) stopWindow() {
-	if a.window != nil {
-		a.window.Stop()
-		a.window = nil
-	}
-}
-
-func (a *agentChat) alarm() <-chan time.Time {
-	if a.window == nil {
-		return nil
-	}
-	return a.window.C
+	a.alarm = time.After(time.Until(p.Expires))
 }
 
 // tick runs when the pairing code has expired.
 func (a *agentChat) tick(context.Context) {
-	a.stopWindow()
 	a.screen.note("The pairing code has expired. /pair shows a new one.")
 }
 
@@ -72,7 +55,7 @@ func (a *agentChat) tick(context.Context) {
 func (a *agentChat) paired(ctx context.Context, r skaldclient.PairingRequest) {
 	key := r.Peer.Key
 	if r.Expected {
-		a.stopWindow()
+		a.alarm = nil // the code on the screen was used
 	}
 	known := func(o skaldclient.PairingRequest) bool { return o.Peer.Key == key }
 	switch {
@@ -122,13 +105,9 @@ func (a *agentChat) decided(key skaldclient.PublicKey) {
 
 func (a *agentChat) allow(ctx context.Context, key skaldclient.PublicKey) {
 	a.decided(key)
-	ctx, cancel := context.WithTimeout(ctx, askRelay)
-	defer cancel()
-	if err := a.agent.Approve(ctx, key); err != nil {
-		a.notConfirmed(err)
-		return
+	if a.confirmed(ctx, key, a.agent.Approve) {
+		a.screen.note("%s (key %s) is in.", capital(a.who(key)), shownKey(key))
 	}
-	a.screen.note("%s (key %s) is in.", capital(a.who(key)), shownKey(key))
 }
 
 func (a *agentChat) deny(ctx context.Context, key skaldclient.PublicKey) {
@@ -142,9 +121,15 @@ func (a *agentChat) deny(ctx context.Context, key skaldclient.PublicKey) {
 	a.screen.note("%s is turned away.", capital(a.who(key)))
 }
 
-// notConfirmed says that a decision has not reached the relay.
-func (a *agentChat) notConfirmed(err error) {
-	a.screen.warn("Noted, but the relay has not confirmed it: %s. The agent tells it again with the next connection.", explain(err))
+// confirmed tells the relay a decision and reports whether the relay has confirmed it.
+func (a *agentChat) confirmed(ctx context.Context, key skaldclient.PublicKey, decide func(context.Context, skaldclient.PublicKey) error) bool {
+	ctx, cancel := context.WithTimeout(ctx, askRelay)
+	defer cancel()
+	err := decide(ctx, key)
+	if err != nil {
+		a.screen.warn("Noted, but the relay has not confirmed it: %s. The agent tells it again with the next connection.", explain(err))
+	}
+	return err == nil
 }
 
 func (a *agentChat) allowCommand(ctx context.Context, rest string) {
@@ -185,13 +170,9 @@ func (a *agentChat) revokeKey(ctx context.Context, key skaldclient.PublicKey) {
 	if a.to == key {
 		a.to = skaldclient.PublicKey{}
 	}
-	ctx, cancel := context.WithTimeout(ctx, askRelay)
-	defer cancel()
-	if err := a.agent.Revoke(ctx, key); err != nil {
-		a.notConfirmed(err)
-		return
+	if a.confirmed(ctx, key, a.agent.Revoke) {
+		a.screen.note("%s is out: cut off, and what waited for it at the relay is gone.", capital(a.who(key)))
 	}
-	a.screen.note("%s is out: cut off, and what waited for it at the relay is gone.", capital(a.who(key)))
 }
 
 // client finds a client by its number, and warns if there is none.

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -97,7 +98,7 @@ func (l benchLauncher) startOnce(ctx context.Context, plain bool) (*benchChild, 
 		_ = os.RemoveAll(dir)
 		return nil, err
 	}
-	c.cmd = exec.CommandContext(ctx, l.exe.path, append(append([]string{}, l.exe.before...), c.args(plain)...)...)
+	c.cmd = exec.CommandContext(ctx, l.exe.path, slices.Concat(l.exe.before, c.args(plain))...)
 	c.cmd.Env = append(withoutSettings(l.environ), l.exe.environ...)
 	c.cmd.Stdout, c.cmd.Stderr = c.said, c.said
 	c.cmd.WaitDelay = benchStop
@@ -188,27 +189,33 @@ func (c *benchChild) ready(ctx context.Context, plain bool) error {
 }
 
 func (c *benchChild) askReady(ctx context.Context, plain bool) error {
-	scheme, t := "http", &http.Transport{DisableKeepAlives: true}
+	scheme := "http"
 	if !plain {
 		var err error
 		if c.target.TLS, err = pinCertificate(filepath.Join(c.dir, tlsFolder, selfSignedPublic)); err != nil {
 			return err
 		}
-		scheme, t.TLSClientConfig = "https", c.target.TLS
+		scheme = "https"
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+c.target.Addr+"/readyz", nil)
+	resp, err := askOnce(ctx, scheme+"://"+c.target.Addr+"/readyz", c.target.TLS)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %d", resp.StatusCode)
+	}
+	return err
+}
+
+// askOnce asks for a page in a connection of its own. Of the answer, the status counts.
+func askOnce(ctx context.Context, url string, c *tls.Config) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	resp, err := (&http.Client{Transport: t}).Do(req)
-	if err != nil {
-		return err
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: c}}
+	resp, err := client.Do(req)
+	if err == nil {
+		resp.Body.Close()
 	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("status %d", resp.StatusCode)
-	}
-	return nil
+	return resp, err
 }
 
 // pinCertificate makes a TLS configuration that accepts the certificate in a file and no
@@ -293,13 +300,7 @@ func freePorts(n int) ([]string, error) {
 
 // withoutSettings is an environment without the variables that set up a relay.
 func withoutSettings(environ []string) []string {
-	var out []string
-	for _, kv := range environ {
-		if !strings.HasPrefix(kv, settings.Prefix) {
-			out = append(out, kv)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool { return strings.HasPrefix(kv, settings.Prefix) })
 }
 
 // benchTail keeps the end of what is written to it.

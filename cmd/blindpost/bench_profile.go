@@ -43,13 +43,9 @@ func (c *benchChild) tryFetch(query, name string) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("status %d", resp.StatusCode)
 	}
-	f, err := os.Create(name)
+	data, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return err
 	}
-	if _, err := io.Copy(f, resp.Body); err != nil {
-		_ = f.Close()
-		return err
-	}
-	return f.Close()
+	return os.WriteFile(name, data, 0o666)
 }

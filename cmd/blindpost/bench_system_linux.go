@@ -33,6 +33,7 @@ func processUsage(pid int) (bench.Usage, bool) {
 
 // usageFrom reads /proc/PID/smaps_rollup: lines such as "Rss:   1234 kB".
 func usageFrom(rollup []byte) (u bench.Usage, ok bool) {
+	wanted := map[string]*int64{"Rss:": &u.Resident, "Anonymous:": &u.Anonymous}
 	found := 0
 	for line := range bytes.Lines(rollup) {
 		f := bytes.Fields(line)
@@ -40,15 +41,8 @@ func usageFrom(rollup []byte) (u bench.Usage, ok bool) {
 			continue
 		}
 		n, err := strconv.ParseInt(string(f[1]), 10, 64)
-		if err != nil {
-			continue
-		}
-		switch string(f[0]) {
-		case "Rss:":
-			u.Resident = n << 10
-			found++
-		case "Anonymous:":
-			u.Anonymous = n << 10
+		if to := wanted[string(f[0])]; to != nil && err == nil {
+			*to = n << 10
 			found++
 		}
 	}

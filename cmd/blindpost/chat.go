@@ -29,8 +29,7 @@ type party interface {
 	answer(ctx context.Context, text string) bool
 	// who names a member.
 	who(key skaldclient.PublicKey) string
-	// alarm is when to call tick; nil for never.
-	alarm() <-chan time.Time
+	// tick runs when the alarm of talk goes off.
 	tick(ctx context.Context)
 	// ended says why run has given up.
 	ended(err error)
@@ -54,6 +53,8 @@ type talk struct {
 	commands []chatCommand
 
 	events chan skaldclient.Event
+	// alarm is when to call the party's tick, once; nil for never.
+	alarm <-chan time.Time
 	// linked says that there is a connection, as far as the events tell;
 	// linkedOnce that there was one before.
 	linked, linkedOnce bool
@@ -122,7 +123,8 @@ func (t *talk) loop(ctx context.Context) int {
 			t.entered(ctx, l)
 		case e := <-t.events:
 			t.event(ctx, e)
-		case <-t.party.alarm():
+		case <-t.alarm:
+			t.alarm = nil
 			t.party.tick(ctx)
 		case <-interrupted:
 			interrupted, t.leaving, t.input = nil, true, nil

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -136,15 +137,8 @@ func (t *talk) received(m skaldclient.Message, from, text string) {
 	t.screen.print("%s %s: %s", stamp, name, foreign(text))
 }
 
-// keyDigits is how much of a key people compare: 64 bits, in groups of four.
-const keyDigits = 16
-
-// shownKey is a key in the form in which both sides show it.
+// shownKey is a key in the form in which both sides show it: people compare 64 bits, in
+// groups of four digits.
 func shownKey(k skaldclient.PublicKey) string {
-	hex := k.Hex()[:keyDigits]
-	var groups []string
-	for ; hex != ""; hex = hex[4:] {
-		groups = append(groups, hex[:4])
-	}
-	return strings.Join(groups, " ")
+	return fmt.Sprintf("%x %x %x %x", k[0:2], k[2:4], k[4:6], k[6:8])
 }

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -113,9 +114,11 @@ func (f *chatFlags) dial(s *screen) (skaldclient.DialOptions, error) {
 // onThisComputer reports whether a relay URL works on this computer only.
 func onThisComputer(relay string) bool {
 	u, err := url.Parse(relay)
-	if err != nil {
-		return false
-	}
-	host := u.Hostname()
-	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
+	return err == nil && isLoopback(u.Hostname())
+}
+
+// isLoopback reports whether a host is this computer.
+func isLoopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && a.IsLoopback()
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	skaldclient "blindpost/shared/client/skald"
@@ -87,7 +88,7 @@ func payloadText(p skaldclient.Payload) string {
 }
 
 func (i inbox) text() string {
-	items := append(append(append([]inboxItem(nil), i.Approvals...), i.Clarifications...), i.Elicitations...)
+	items := slices.Concat(i.Approvals, i.Clarifications, i.Elicitations)
 	if len(items) == 0 {
 		return "[the agent has no open questions]"
 	}

@@ -20,7 +20,8 @@ const (
 	knockFor   = 5 * time.Minute
 )
 
-// clientChat is the client's side of a chat.
+// clientChat is the client's side of a chat. Its alarm goes off when to connect again,
+// unless the library decides that.
 type clientChat struct {
 	*talk
 	client *skaldclient.Client
@@ -33,8 +34,6 @@ type clientChat struct {
 	// told so at knockingSince.
 	knocking      bool
 	knockingSince time.Time
-	// knock fires when to connect again; nil if the library decides.
-	knock *time.Timer
 }
 
 var _ party = (*clientChat)(nil)
@@ -99,21 +98,13 @@ func (c *clientChat) refused(err error) bool {
 			shownKey(c.client.Identity().PublicKey()))
 	}
 	if time.Since(c.knockingSince) < knockFor {
-		c.knock = time.NewTimer(knockEvery)
+		c.alarm = time.After(knockEvery)
 	}
 	return true
 }
 
-func (c *clientChat) alarm() <-chan time.Time {
-	if c.knock == nil {
-		return nil
-	}
-	return c.knock.C
-}
-
 // tick asks again whether the agent has let us in.
 func (c *clientChat) tick(context.Context) {
-	c.knock = nil
 	if !c.linked {
 		c.client.Reconnect()
 	}

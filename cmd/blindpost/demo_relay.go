@@ -103,23 +103,11 @@ func (r *demoRelay) trusted() *tls.Config {
 
 // healthy asks the relay over HTTPS whether it is well.
 func (r *demoRelay) healthy(ctx context.Context) error {
-	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig:   r.trusted(),
-		DisableKeepAlives: true,
-	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.addr+"/healthz", nil)
-	if err != nil {
-		return err
+	resp, err := askOnce(ctx, "https://"+r.addr+"/healthz", r.trusted())
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("it answers %s", resp.Status)
 	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("it answers %s", resp.Status)
-	}
-	return nil
+	return err
 }
 
 // stop ends the relay and leaves its log beside its database.

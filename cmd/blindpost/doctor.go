@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -9,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -76,16 +76,10 @@ func doctorURL(s string) (*url.URL, error) {
 	if err != nil {
 		return nil, errors.New("the URL of the relay cannot be read")
 	}
-	switch u.Scheme {
-	case "https":
-		u.Scheme = "wss"
-	case "http":
-		u.Scheme = "ws"
-	case "wss", "ws":
-	default:
-		return nil, fmt.Errorf("the URL of a relay begins with wss://, not %s://", u.Scheme)
-	}
+	scheme := map[string]string{"wss": "wss", "https": "wss", "ws": "ws", "http": "ws"}[u.Scheme]
 	switch {
+	case scheme == "":
+		return nil, fmt.Errorf("the URL of a relay begins with wss://, not %s://", u.Scheme)
 	case u.Hostname() == "":
 		return nil, errors.New("the URL of the relay has no host")
 	case u.User != nil:
@@ -94,7 +88,7 @@ func doctorURL(s string) (*url.URL, error) {
 	if u.Path == "" || u.Path == "/" {
 		u.Path = skaldclient.DefaultPath
 	}
-	u.Fragment = ""
+	u.Scheme, u.Fragment = scheme, ""
 	return u, nil
 }
 
@@ -228,25 +222,10 @@ func (d *doctor) examine(ctx context.Context) bool {
 
 // port is the port of the relay.
 func (d *doctor) port() string {
-	if p := d.url.Port(); p != "" {
-		return p
-	}
-	if d.url.Scheme == "ws" {
-		return "80"
-	}
-	return "443"
+	return cmp.Or(d.url.Port(), map[string]string{"ws": "80", "wss": "443"}[d.url.Scheme])
 }
 
 func (d *doctor) address() string { return net.JoinHostPort(d.url.Hostname(), d.port()) }
-
-// local reports whether the relay is on this computer, for better advice.
-func (d *doctor) local() bool {
-	if d.url.Hostname() == "localhost" {
-		return true
-	}
-	a, err := netip.ParseAddr(d.url.Hostname())
-	return err == nil && a.IsLoopback()
-}
 
 // printCheck prints the outcome of a check, and the advice below.
 func printCheck(w io.Writer, c check) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -76,7 +78,7 @@ func (d *doctor) checkTCP(ctx context.Context) check {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		advice := "The computer is there, but nothing listens on this port. Does the relay run? Is the port right?"
-		if d.local() {
+		if isLoopback(d.url.Hostname()) {
 			advice = "Nothing listens on this port. Start the relay: blindpost serve. Is the port right?"
 		}
 		return d.broke(advice, "%s refuses the connection", d.address())
@@ -116,7 +118,7 @@ func (d *doctor) checkTLS(ctx context.Context) check {
 	state := c.ConnectionState()
 	leaf := state.PeerCertificates[0]
 	detail := fmt.Sprintf("%s; certificate for %s, issued by %s, valid until %s", tls.VersionName(state.Version),
-		printable(certNames(leaf)), printable(certIssuer(leaf)), leaf.NotAfter.UTC().Format("2006-01-02"))
+		printable(certNames(leaf)), printable(cmp.Or(leaf.Issuer.String(), "an unnamed issuer")), leaf.NotAfter.UTC().Format("2006-01-02"))
 	if problem, advice := d.distrust(state.PeerCertificates); problem != "" {
 		if d.insecure {
 			return passed("%s; %s, accepted because of --insecure", detail, problem)
@@ -193,7 +195,7 @@ func (d *doctor) client() *http.Client {
 }
 
 func certNames(c *x509.Certificate) string {
-	names := append([]string{}, c.DNSNames...)
+	names := slices.Clone(c.DNSNames)
 	for _, ip := range c.IPAddresses {
 		names = append(names, ip.String())
 	}
@@ -204,13 +206,6 @@ func certNames(c *x509.Certificate) string {
 		names = append(names[:4], "...")
 	}
 	return strings.Join(names, ", ")
-}
-
-func certIssuer(c *x509.Certificate) string {
-	if s := c.Issuer.String(); s != "" {
-		return s
-	}
-	return "an unnamed issuer"
 }
 
 // plainError is the innermost message of an error, for people.
@@ -229,12 +224,7 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &t) && t.Timeout())
 }
 
-func days(d time.Duration) string {
-	if n := int(d.Hours() / 24); n != 1 {
-		return fmt.Sprintf("%d days", n)
-	}
-	return "1 day"
-}
+func days(d time.Duration) string { return count(int(d.Hours()/24), "day") }
 
 // span is a short time, for people.
 func span(d time.Duration) string {

@@ -22,10 +22,7 @@ const answerMost = 4 << 10
 // checkHTTP asks for the health page, and notes the relay's clock.
 func (d *doctor) checkHTTP(ctx context.Context) check {
 	u := *d.url
-	u.Scheme, u.Path, u.RawPath, u.RawQuery = "https", "/healthz", "", ""
-	if d.url.Scheme == "ws" {
-		u.Scheme = "http"
-	}
+	u.Scheme, u.Path, u.RawPath, u.RawQuery = strings.Replace(u.Scheme, "ws", "http", 1), "/healthz", "", ""
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return d.broke("Is the URL right?", "no request: %s", plainError(err))

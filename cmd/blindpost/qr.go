@@ -9,13 +9,14 @@ import (
 )
 
 // A QR code is drawn with half blocks: one character is two modules, one above
-// the other, which makes the modules square in most fonts.
-const (
-	qrBothDark  = "█"
-	qrUpperDark = "▀"
-	qrLowerDark = "▄"
-	qrNoneDark  = " "
-)
+// the other, which makes the modules square in most fonts. The key says whether the upper
+// and the lower one are dark.
+var qrBlocks = map[[2]bool]string{
+	{true, true}:   "█",
+	{true, false}:  "▀",
+	{false, true}:  "▄",
+	{false, false}: " ",
+}
 
 // Light border around a code, in modules. The standard asks for four; phones
 // read two, which is what lets a pairing code fit into 80 columns.
@@ -64,20 +65,7 @@ func qrLine(code *qr.Code, y, border int, ansi bool) string {
 		b.WriteString(qrInk)
 	}
 	for x := -border; x < code.Size+border; x++ {
-		upper, lower := code.Black(x, y), code.Black(x, y+1)
-		if !ansi {
-			upper, lower = !upper, !lower
-		}
-		switch {
-		case upper && lower:
-			b.WriteString(qrBothDark)
-		case upper:
-			b.WriteString(qrUpperDark)
-		case lower:
-			b.WriteString(qrLowerDark)
-		default:
-			b.WriteString(qrNoneDark)
-		}
+		b.WriteString(qrBlocks[[2]bool{code.Black(x, y) == ansi, code.Black(x, y+1) == ansi}])
 	}
 	if ansi {
 		b.WriteString(qrReset)

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -121,12 +120,7 @@ func (s *selfSigned) fits(c *tls.Certificate) bool {
 	if now.Before(c.Leaf.NotBefore) || c.Leaf.NotAfter.Sub(now) < selfSignedRenew {
 		return false
 	}
-	for _, n := range s.names {
-		if c.Leaf.VerifyHostname(n) != nil {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.names, func(n string) bool { return c.Leaf.VerifyHostname(n) != nil })
 }
 
 // read reads the certificate, and makes its file private: it holds the key.
@@ -178,12 +172,7 @@ func makeSelfSigned(names []string, now time.Time) (certPEM, keyPEM []byte, err 
 	if err != nil {
 		return nil, nil, err
 	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		return nil, nil, err
-	}
-	t := &x509.Certificate{
-		SerialNumber:          serial,
+	t := &x509.Certificate{ // package x509 draws the serial number
 		Subject:               pkix.Name{Organization: []string{"Blindpost"}, CommonName: names[0]},
 		NotBefore:             now.Add(-time.Hour), // for clients whose clock is late
 		NotAfter:              now.Add(selfSignedLife),
