@@ -86,7 +86,7 @@ func (d *aelosDemo) refused(ctx context.Context, what, token string) error {
 		p := &aelosEnd{wire: d.wire, events: newDemoEvents()}
 		machine := peer.NewBoat(peer.BoatConfig{Random: rand.Reader})
 		p.receive = machine.Receive
-		if err := p.dial(ctx, d.client(nil), func() peer.Message { return machine.Hello(token) }); err != nil {
+		if err := p.dial(ctx, d.client(nil), machine.Hello, token); err != nil {
 			return err
 		}
 		defer p.hangUp()

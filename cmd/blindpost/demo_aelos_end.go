@@ -51,8 +51,8 @@ type aelosEnd struct {
 	done chan struct{} // closed when the line has ended
 }
 
-// dial opens a connection and says hello.
-func (e *aelosEnd) dial(ctx context.Context, client *http.Client, hello func() peer.Message) error {
+// dial opens a connection and says hello with a token.
+func (e *aelosEnd) dial(ctx context.Context, client *http.Client, hello func(token string) peer.Message, token string) error {
 	line, _, err := peer.Dial(ctx, e.wire.url, peer.DialOptions{Client: client}) //nolint:bodyclose // it is closed
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (e *aelosEnd) dial(ctx context.Context, client *http.Client, hello func() p
 	e.line, e.done = line, make(chan struct{})
 	e.mu.Unlock()
 	go e.read(line, e.done)
-	return e.do(func() ([]peer.Message, error) { return []peer.Message{hello()}, nil })
+	return e.do(func() ([]peer.Message, error) { return []peer.Message{hello(token)}, nil })
 }
 
 // do sends the messages that the peer makes.
@@ -134,20 +134,15 @@ func (e *aelosEnd) settled(ctx context.Context) error {
 }
 
 // leave says goodbye; hangUp just ends the connection, if there is one.
-func (e *aelosEnd) leave() {
-	e.mu.Lock()
-	line, done := e.line, e.done
-	e.mu.Unlock()
-	_ = line.Close()
-	<-done
-}
+func (e *aelosEnd) leave()  { e.end(func(l *peer.Line) { _ = l.Close() }) }
+func (e *aelosEnd) hangUp() { e.end((*peer.Line).Abort) }
 
-func (e *aelosEnd) hangUp() {
+func (e *aelosEnd) end(how func(*peer.Line)) {
 	e.mu.Lock()
 	line, done := e.line, e.done
 	e.mu.Unlock()
 	if line != nil {
-		line.Abort()
+		how(line)
 		<-done
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	peer "blindpost/shared/client/aelos"
@@ -27,28 +28,28 @@ func (d *aelosDemo) castOff(ctx context.Context) error {
 
 // boatConnects opens a connection of the boat, and waits for its welcome.
 func (d *aelosDemo) boatConnects(ctx context.Context) error {
-	token, err := d.token(peer.BoatClaims(aelosOrg, aelosBoat1, time.Now().Add(24*time.Hour)))
+	claims := peer.BoatClaims(aelosOrg, aelosBoat1, time.Now().Add(24*time.Hour))
+	return d.enter(ctx, d.boat.aelosEnd, d.client(d.boat.net), d.boat.boat.Hello, claims)
+}
+
+// enter opens a connection, says hello with a token for the claims, and waits for the
+// welcome.
+func (d *aelosDemo) enter(ctx context.Context, e *aelosEnd, client *http.Client, hello func(token string) peer.Message, c peer.Claims) error {
+	token, err := d.token(c)
 	if err != nil {
 		return err
 	}
-	if err := d.boat.dial(ctx, d.client(d.boat.net), func() peer.Message { return d.boat.boat.Hello(token) }); err != nil {
+	if err := e.dial(ctx, client, hello, token); err != nil {
 		return err
 	}
-	_, err = awaitEvent[peer.Welcomed](ctx, d.boat.events, "a welcome", nil)
+	_, err = awaitEvent[peer.Welcomed](ctx, e.events, "a welcome", nil)
 	return err
 }
 
 // viewerConnects opens a connection of a viewer and waits for its welcome and for
 // news of the boat.
 func (d *aelosDemo) viewerConnects(ctx context.Context, v *aelosViewer, c peer.Claims) (online bool, err error) {
-	token, err := d.token(c)
-	if err != nil {
-		return false, err
-	}
-	if err := v.dial(ctx, d.client(nil), func() peer.Message { return v.viewer.Hello(token) }); err != nil {
-		return false, err
-	}
-	if _, err := awaitEvent[peer.Welcomed](ctx, v.events, "a welcome", nil); err != nil {
+	if err := d.enter(ctx, v.aelosEnd, d.client(nil), v.viewer.Hello, c); err != nil {
 		return false, err
 	}
 	is, err := awaitEvent[peer.BoatIs](ctx, v.events, "whether the boat is there", nil)

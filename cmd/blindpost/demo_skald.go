@@ -80,6 +80,16 @@ func (d *skaldDemo) tellPhone(ctx context.Context, p *demoPhone, text string) (s
 	return payload, d.agent.Send(ctx, p.key(), payload, false)
 }
 
+// reaches sends a stored message from the agent to a phone, and waits until it is there.
+func (d *skaldDemo) reaches(ctx context.Context, p *demoPhone, text string) error {
+	sent, err := d.tellPhone(ctx, p, text)
+	if err != nil {
+		return err
+	}
+	_, err = p.events.readMessage(ctx, d.agentKey(), sent)
+	return err
+}
+
 // settled waits until the relay has handled all that the agent has sent, and
 // returns who is online then: one connection's frames are handled in order.
 func (d *skaldDemo) settled(ctx context.Context) ([]skaldclient.PublicKey, error) {

@@ -66,25 +66,13 @@ func (d *skaldDemo) revokeAna(ctx context.Context) error {
 		return d.agent.Revoke(ctx, d.ana.key())
 	})
 	if err == nil {
-		var code skaldclient.PairingQR
-		if code, err = d.openWindow(ctx, false); err == nil {
-			err = d.scan(ctx, d.ana, code)
-		}
-	}
-	if err == nil {
-		err = d.admit(ctx, d.ana)
+		err = d.bringIn(ctx, d.ana)
 	}
 	if d.check(err, "Ana's phone is out, pairs again, and is in again") != nil {
 		return nil
 	}
-	_ = d.check(d.within(ctx, func(ctx context.Context) error {
-		p, err := d.tellPhone(ctx, d.ana, "welcome back")
-		if err != nil {
-			return err
-		}
-		_, err = d.ana.events.readMessage(ctx, d.agentKey(), p)
-		return err
-	}), "the first message that it gets is a new one: the mailbox was emptied with the permission")
+	_ = d.check(d.within(ctx, func(ctx context.Context) error { return d.reaches(ctx, d.ana, "welcome back") }),
+		"the first message that it gets is a new one: the mailbox was emptied with the permission")
 	return nil
 }
 

@@ -55,14 +55,19 @@ func (d *skaldDemo) pairAna(ctx context.Context) error {
 // pairBen brings in the second phone.
 func (d *skaldDemo) pairBen(ctx context.Context) error {
 	d.chapter("A second phone", "It needs a code of its own; the agent shows another one.")
+	return d.check(d.bringIn(ctx, d.ben), "Ben's phone is in, too")
+}
+
+// bringIn pairs a phone by a code of its own, and allows it.
+func (d *skaldDemo) bringIn(ctx context.Context, p *demoPhone) error {
 	code, err := d.openWindow(ctx, false)
 	if err == nil {
-		err = d.scan(ctx, d.ben, code)
+		err = d.scan(ctx, p, code)
 	}
 	if err == nil {
-		err = d.admit(ctx, d.ben)
+		err = d.admit(ctx, p)
 	}
-	return d.check(err, "Ben's phone is in, too")
+	return err
 }
 
 // openWindow has the agent show a pairing code, and returns what a phone reads

@@ -69,12 +69,7 @@ func (d *skaldDemo) wake(ctx context.Context) error {
 		if err := d.awaitPresence(ctx, d.heard, d.ben, true); err != nil {
 			return err
 		}
-		p, err := d.tellPhone(ctx, d.ben, "six: good morning")
-		if err != nil {
-			return err
-		}
-		_, err = d.ben.events.readMessage(ctx, d.agentKey(), p)
-		return err
+		return d.reaches(ctx, d.ben, "six: good morning")
 	}), "the agent sees him online, and a sixth message reaches him at once")
 	return nil
 }
