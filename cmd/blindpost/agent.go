@@ -64,6 +64,7 @@ func runAgent(ctx context.Context, e env, args []string) int {
 	if err != nil {
 		return chatFailed(s, err)
 	}
+	a.session = a.agent
 	s.note("Blindpost agent\n  relay      %s\n  namespace  %s\n  state      %s", f.relay, a.agent.Identity().Namespace().Hex(), f.state)
 	if n := len(a.allowed()); n > 0 {
 		s.note("  paired     with %s", count(n, "client"))
@@ -76,12 +77,6 @@ func runAgent(ctx context.Context, e env, args []string) int {
 func chatFailed(s *screen, err error) int {
 	s.warn("%s.", capital(explain(err)))
 	return 1
-}
-
-func (a *agentChat) run(ctx context.Context) error { return a.agent.Run(ctx) }
-
-func (a *agentChat) presence(ctx context.Context) ([]skaldclient.PublicKey, error) {
-	return a.agent.Presence(ctx)
 }
 
 func (a *agentChat) refused(error) bool { return false }

@@ -9,12 +9,16 @@ import (
 	skaldclient "blindpost/shared/client/skald"
 )
 
+// session is an agent or a client of the library.
+type session interface {
+	// Run connects and stays connected until ctx ends.
+	Run(ctx context.Context) error
+	Presence(ctx context.Context) ([]skaldclient.PublicKey, error)
+}
+
 // party is the part of a chat in which an agent and a client differ. talk calls its
-// methods, except run, from one goroutine.
+// methods from one goroutine.
 type party interface {
-	// run connects and stays connected until ctx ends.
-	run(ctx context.Context) error
-	presence(ctx context.Context) ([]skaldclient.PublicKey, error)
 	// connected runs after each admission to the relay, before lines are sent.
 	connected(ctx context.Context)
 	// event handles messages, and the events that talk does not handle itself. A
@@ -31,7 +35,7 @@ type party interface {
 	who(key skaldclient.PublicKey) string
 	// tick runs when the alarm of talk goes off.
 	tick(ctx context.Context)
-	// ended says why run has given up.
+	// ended says why the session has given up.
 	ended(err error)
 }
 
@@ -49,6 +53,7 @@ type talk struct {
 	screen   *screen
 	input    <-chan line
 	stay     bool
+	session  session
 	party    party
 	commands []chatCommand
 
@@ -94,8 +99,8 @@ func newTalk(s *screen, input <-chan line, stay bool) *talk {
 	return t
 }
 
-// onEvent takes events from the connection. The loop takes them all, until run
-// has ended: so a message is shown even while the chat ends.
+// onEvent takes events from the connection. The loop takes them all, until the
+// session has ended: so a message is shown even while the chat ends.
 func (t *talk) onEvent(_ context.Context, e skaldclient.Event) { t.events <- e }
 
 // loop runs the chat and returns the exit status.
@@ -103,7 +108,7 @@ func (t *talk) loop(ctx context.Context) int {
 	runCtx, stop := context.WithCancel(ctx)
 	defer stop()
 	result := make(chan error, 1)
-	go func() { result <- t.party.run(runCtx) }()
+	go func() { result <- t.session.Run(runCtx) }()
 	interrupted := ctx.Done()
 	for {
 		if t.mayLeave() {
@@ -150,7 +155,7 @@ func (t *talk) leave(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 	defer cancel()
-	if _, err := t.party.presence(ctx); err != nil {
+	if _, err := t.session.Presence(ctx); err != nil {
 		t.screen.warn("The relay has not confirmed that it has everything: %s.", explain(err))
 	}
 }

@@ -87,7 +87,7 @@ func (t *talk) disconnected(e skaldclient.Disconnected) {
 func (t *talk) learnPresence(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askRelay)
 	defer cancel()
-	online, err := t.party.presence(ctx)
+	online, err := t.session.Presence(ctx)
 	if err != nil {
 		return
 	}
@@ -99,7 +99,7 @@ func (t *talk) learnPresence(ctx context.Context) {
 func (t *talk) listOnline(ctx context.Context, _ string) {
 	ctx, cancel := context.WithTimeout(ctx, askRelay)
 	defer cancel()
-	online, err := t.party.presence(ctx)
+	online, err := t.session.Presence(ctx)
 	if err != nil {
 		t.screen.warn("The relay does not say who is online: %s.", explain(err))
 		return

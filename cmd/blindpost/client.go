@@ -69,6 +69,7 @@ func runClient(ctx context.Context, e env, args []string) int {
 	if err != nil {
 		return chatFailed(s, err)
 	}
+	c.session = c.client
 	s.note("Blindpost client\n  key        %s\n  state      %s", shownKey(c.client.Identity().PublicKey()), f.state)
 	if _, paired := c.client.Agent(); code != "" || !paired {
 		if status, ok := c.pair(ctx, code); !ok {
@@ -78,12 +79,6 @@ func runClient(ctx context.Context, e env, args []string) int {
 	agent, _ := c.client.Agent()
 	s.note("  agent      %s\n/help lists what you can type.", shownKey(agent.Key))
 	return c.loop(ctx)
-}
-
-func (c *clientChat) run(ctx context.Context) error { return c.client.Run(ctx) }
-
-func (c *clientChat) presence(ctx context.Context) ([]skaldclient.PublicKey, error) {
-	return c.client.Presence(ctx)
 }
 
 // refused handles the refusal of a client that the agent has not allowed yet. That is
