@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Control is a control frame (section 3), one of the types below.
@@ -91,41 +92,38 @@ func Encode(c Control) []byte {
 	return append([]byte(head), body[1:]...)
 }
 
-// fields are the required and then the optional fields of a control frame.
-type fields struct{ must, may []string }
+// fields are the required and then the optional fields of a control frame, and read reads
+// them.
+type fields struct {
+	must, may []string
+	read      func([]byte) (Control, error)
+}
 
 var schema = map[string]fields{
-	"hello":       {must: []string{"proto", "role", "token"}},
-	"welcome":     {must: []string{"proto"}},
-	"error":       {must: []string{"code"}, may: []string{"msg"}},
-	"viewers":     {must: []string{"count"}, may: []string{"attach", "detach"}},
-	"boat-status": {must: []string{"online"}},
-	"hs1":         {must: []string{"vs", "e"}},
-	"hs2":         {must: []string{"vs", "e", "s"}},
-	"result":      {must: []string{"id", "statusCode", "message"}},
-	"ping":        {},
-	"pong":        {},
+	"hello":       {must: []string{"proto", "role", "token"}, read: read[Hello]},
+	"welcome":     {must: []string{"proto"}, read: read[Welcome]},
+	"error":       {must: []string{"code"}, may: []string{"msg"}, read: read[Error]},
+	"viewers":     {must: []string{"count"}, may: []string{"attach", "detach"}, read: read[Viewers]},
+	"boat-status": {must: []string{"online"}, read: read[BoatStatus]},
+	"hs1":         {must: []string{"vs", "e"}, read: read[Hs1]},
+	"hs2":         {must: []string{"vs", "e", "s"}, read: read[Hs2]},
+	"result":      {must: []string{"id", "statusCode", "message"}, read: read[Result]},
+	"ping":        {read: read[Ping]},
+	"pong":        {read: read[Pong]},
 }
 
 // check compares the fields of a frame with the schema, which allows no other fields and
 // no null.
 func (f fields) check(got map[string]json.RawMessage) error {
-	known := 0
 	for _, name := range f.must {
 		if _, ok := got[name]; !ok {
 			return fmt.Errorf("field %q is missing", name)
 		}
-		known++
-	}
-	for _, name := range f.may {
-		if _, ok := got[name]; ok {
-			known++
-		}
-	}
-	if known != len(got) {
-		return errors.New("there are fields that it should not have")
 	}
 	for name, v := range got {
+		if !slices.Contains(f.must, name) && !slices.Contains(f.may, name) {
+			return errors.New("there are fields that it should not have")
+		}
 		if string(v) == "null" {
 			return fmt.Errorf("field %q is null", name)
 		}
@@ -151,30 +149,7 @@ func ParseControl(text []byte) (Control, error) {
 	if err := want.check(got); err != nil {
 		return nil, fmt.Errorf("failed to read %s: %w", kind, err)
 	}
-	var c Control
-	var err error
-	switch kind {
-	case "hello":
-		c, err = read[Hello](text)
-	case "welcome":
-		c, err = read[Welcome](text)
-	case "error":
-		c, err = read[Error](text)
-	case "viewers":
-		c, err = read[Viewers](text)
-	case "boat-status":
-		c, err = read[BoatStatus](text)
-	case "hs1":
-		c, err = read[Hs1](text)
-	case "hs2":
-		c, err = read[Hs2](text)
-	case "result":
-		c, err = read[Result](text)
-	case "ping":
-		c = Ping{}
-	case "pong":
-		c = Pong{}
-	}
+	c, err := want.read(text)
 	if err == nil {
 		err = values(c)
 	}
@@ -213,19 +188,14 @@ func values(c Control) error {
 		if c.Count < 0 {
 			return errors.New("count is negative")
 		}
-		return tags(append(append([]string{}, c.Attach...), c.Detach...)...)
+		for _, s := range slices.Concat(c.Attach, c.Detach) {
+			if _, err := ParseTag(s); err != nil {
+				return err
+			}
+		}
 	case Result:
 		if c.ID != 0 || c.StatusCode != 429 && c.StatusCode != 503 {
 			return errors.New("only a boat can send this result")
-		}
-	}
-	return nil
-}
-
-func tags(all ...string) error {
-	for _, s := range all {
-		if _, err := ParseTag(s); err != nil {
-			return err
 		}
 	}
 	return nil

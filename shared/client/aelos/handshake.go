@@ -88,14 +88,10 @@ func deriveKeys(seed [32]byte, appEphemeral, boatEphemeral, app, boat PublicKey)
 		transcript = append(transcript, key[:]...)
 	}
 	salt := blake2b.Sum256(transcript)
-	prk, err := hkdf.Extract(sha256.New, seed[:], salt[:])
-	if err != nil {
+	if toBoat, err = hkdf.Key(sha256.New, seed[:], salt[:], infoToBoat, 32); err != nil {
 		return nil, nil, fmt.Errorf("failed to derive keys: %w", err)
 	}
-	if toBoat, err = hkdf.Expand(sha256.New, prk, infoToBoat, 32); err != nil {
-		return nil, nil, fmt.Errorf("failed to derive keys: %w", err)
-	}
-	if toApp, err = hkdf.Expand(sha256.New, prk, infoToApp, 32); err != nil {
+	if toApp, err = hkdf.Key(sha256.New, seed[:], salt[:], infoToApp, 32); err != nil {
 		return nil, nil, fmt.Errorf("failed to derive keys: %w", err)
 	}
 	return toBoat, toApp, nil

@@ -2,6 +2,7 @@ package aelos
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -30,10 +31,7 @@ func ControllerClaims(org, user, boat string, expires time.Time) Claims {
 
 // With returns the claims with one changed; nil removes it.
 func (c Claims) With(name string, value any) Claims {
-	out := Claims{}
-	for k, v := range c {
-		out[k] = v
-	}
+	out := maps.Clone(c)
 	out[name] = value
 	if value == nil {
 		delete(out, name)

@@ -41,9 +41,6 @@ func (v *Viewer) Hello(token string) Message {
 	return control(Hello{Proto: v.proto, Role: "viewer", Token: token})
 }
 
-// Secure reports whether there is a session with the boat.
-func (v *Viewer) Secure() bool { return v.session != nil }
-
 // Receive handles a message of the relay. An error means that the relay broke the protocol.
 func (v *Viewer) Receive(m Message) (replies []Message, e Event, err error) {
 	if !m.Text {

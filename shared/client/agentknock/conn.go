@@ -37,12 +37,12 @@ type Conn struct {
 	o    Options
 	ws   *websocket.Conn
 	done chan struct{} // closed when it has stopped reading
-	deaf atomic.Bool
+
+	pings atomic.Int64
 
 	mu    sync.Mutex
 	inbox []arrival
 	grown chan struct{} // closed and replaced when the inbox has grown
-	pings int
 }
 
 // arrival is a frame, a fault, or the end of the connection.
@@ -53,9 +53,7 @@ type arrival struct {
 }
 
 func newConn(role Role, o Options) *Conn {
-	c := &Conn{role: role, o: o, done: make(chan struct{}), grown: make(chan struct{})}
-	c.deaf.Store(o.Deaf)
-	return c
+	return &Conn{role: role, o: o, done: make(chan struct{}), grown: make(chan struct{})}
 }
 
 func (c *Conn) start(ws *websocket.Conn) {
@@ -140,36 +138,28 @@ func (c *Conn) Waiting() []string {
 
 // onPing is called by the reader for each ping and reports whether to answer it.
 func (c *Conn) onPing(context.Context, []byte) bool {
-	c.mu.Lock()
-	c.pings++
-	c.mu.Unlock()
-	return !c.deaf.Load()
+	c.pings.Add(1)
+	return !c.o.Deaf
 }
 
 // Pings is the number of received pings.
-func (c *Conn) Pings() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.pings
-}
-
-// Deafen stops answering pings.
-func (c *Conn) Deafen() { c.deaf.Store(true) }
+func (c *Conn) Pings() int { return int(c.pings.Load()) }
 
 // Send sends a frame, valid or not.
 func (c *Conn) Send(ctx context.Context, f Frame) error { return c.SendText(ctx, f.Encode()) }
 
 // SendText sends a text message.
 func (c *Conn) SendText(ctx context.Context, data []byte) error {
-	if err := c.ws.Write(ctx, websocket.MessageText, data); err != nil {
-		return fmt.Errorf("failed to send: %w", err)
-	}
-	return nil
+	return c.write(ctx, websocket.MessageText, data)
 }
 
 // SendBinary sends a binary message.
 func (c *Conn) SendBinary(ctx context.Context, data []byte) error {
-	if err := c.ws.Write(ctx, websocket.MessageBinary, data); err != nil {
+	return c.write(ctx, websocket.MessageBinary, data)
+}
+
+func (c *Conn) write(ctx context.Context, kind websocket.MessageType, data []byte) error {
+	if err := c.ws.Write(ctx, kind, data); err != nil {
 		return fmt.Errorf("failed to send: %w", err)
 	}
 	return nil

@@ -68,15 +68,16 @@ func (d *Device) Start(ctx context.Context, o DeskOptions) *Desk {
 	k := &Desk{device: d, o: o, taken: make(map[identity]bool), states: make(map[string]string)}
 	k.pause, k.impatient = o.Pause, o.Impatient
 	k.dial = func(ctx context.Context) (*Conn, error) { return d.Dial(ctx, Options{}) }
-	k.opened, k.take = k.recover, k.hear
+	k.recover, k.take = k.unconfirmed, k.hear
 	k.start(ctx)
 	return k
 }
 
-func (d *Desk) recover(c *Conn) {
+// unconfirmed are the frames to repeat on a new connection.
+func (d *Desk) unconfirmed() (again []Frame) {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.caught = false
-	var again []Frame
 	for _, s := range d.asked {
 		s.again = true
 		again = append(again, s.frame)
@@ -89,10 +90,7 @@ func (d *Desk) recover(c *Conn) {
 			again = append(again, o.frame)
 		}
 	}
-	d.mu.Unlock()
-	for _, f := range again {
-		_ = c.Send(context.Background(), f)
-	}
+	return again
 }
 
 func (d *Desk) hear(c *Conn, f Frame) {
@@ -104,10 +102,6 @@ func (d *Desk) hear(c *Conn, f Frame) {
 	d.mu.Lock()
 	d.note(f)
 	d.mu.Unlock()
-	if f.Type == Error && f.Retryable {
-		d.retryAfter(f.RetryAfter)
-		c.Drop()
-	}
 }
 
 // accept accepts a message once.

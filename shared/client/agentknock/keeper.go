@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"blindpost/shared/base/backoff"
@@ -18,8 +19,8 @@ var deliberate = []int{1008, 1009, 4002, 4003, 4004}
 // keeper keeps one connection open and reconnects until the relay refuses the peer.
 type keeper struct {
 	dial func(context.Context) (*Conn, error)
-	// opened is called with each new connection before the first read.
-	opened func(*Conn)
+	// recover returns what is sent on each new connection before the first read.
+	recover func() []Frame
 	// take is called for each frame.
 	take func(*Conn, Frame)
 	// pause is the wait before dialling again.
@@ -30,10 +31,11 @@ type keeper struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
+	conn  atomic.Pointer[Conn] // nil between connections
+	opens atomic.Int64
+
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when something may have changed
-	conn    *Conn         // nil between connections
-	opens   int
 	wait    time.Duration // what the relay asked for before the next dial
 	err     error         // why it ended, once done is closed
 }
@@ -84,13 +86,9 @@ func (k *keeper) keep(ctx context.Context) error {
 
 // use reads one connection until its end.
 func (k *keeper) use(ctx context.Context, c *Conn) error {
-	k.mu.Lock()
-	k.conn = c // first: what begins from now on is sent on it
-	k.mu.Unlock()
+	k.conn.Store(c) // first: what begins from now on is sent on it
 	defer func() {
-		k.mu.Lock()
-		k.conn = nil
-		k.mu.Unlock()
+		k.conn.Store(nil)
 		if ctx.Err() != nil {
 			c.Close()
 		} else {
@@ -98,10 +96,10 @@ func (k *keeper) use(ctx context.Context, c *Conn) error {
 		}
 		k.change()
 	}()
-	k.opened(c)
-	k.mu.Lock()
-	k.opens++
-	k.mu.Unlock()
+	for _, f := range k.recover() {
+		_ = c.Send(context.Background(), f)
+	}
+	k.opens.Add(1)
 	k.change()
 	for {
 		f, err := c.Next(ctx)
@@ -109,6 +107,10 @@ func (k *keeper) use(ctx context.Context, c *Conn) error {
 			return err
 		}
 		k.take(c, f)
+		if f.Type == Error && f.Retryable {
+			k.retryAfter(f.RetryAfter)
+			c.Drop()
+		}
 		k.change()
 	}
 }
@@ -154,23 +156,17 @@ func (k *keeper) until(ctx context.Context, what string, ok func() (bool, error)
 	}
 }
 
-// send sends a frame if there is a connection. If not, or if the connection is lost, opened
-// sends the frame again on the next one.
+// send sends a frame if there is a connection. If not, or if the connection is lost, recover
+// returns the frame for the next one.
 func (k *keeper) send(f Frame) {
-	k.mu.Lock()
-	c := k.conn
-	k.mu.Unlock()
-	if c != nil {
+	if c := k.conn.Load(); c != nil {
 		_ = c.Send(context.Background(), f)
 	}
 }
 
 // Drop cuts the connection like a lost network. The keeper then dials again.
 func (k *keeper) Drop() {
-	k.mu.Lock()
-	c := k.conn
-	k.mu.Unlock()
-	if c != nil {
+	if c := k.conn.Load(); c != nil {
 		c.Drop()
 	}
 }
@@ -193,11 +189,7 @@ func (k *keeper) Err() error {
 }
 
 // Opens is the number of connections so far.
-func (k *keeper) Opens() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.opens
-}
+func (k *keeper) Opens() int { return int(k.opens.Load()) }
 
 // Opened waits until there have been n connections.
 func (k *keeper) Opened(ctx context.Context, n int) error {

@@ -49,7 +49,7 @@ func (c *Client) Start(ctx context.Context, o SessionOptions) *Session {
 		}
 		return c.Dial(ctx, Options{})
 	}
-	s.opened, s.take = s.recover, s.hear
+	s.recover, s.take = s.unconfirmed, s.hear
 	s.start(ctx)
 	return s
 }
@@ -84,10 +84,10 @@ func (x *Exchange) frame(kind string, payload json.RawMessage) Frame {
 	return Frame{Type: Message, ClientID: x.s.client.ID, RequestID: x.id, Kind: kind, Payload: payload}
 }
 
-// recover repeats unconfirmed frames on a new connection.
-func (s *Session) recover(c *Conn) {
+// unconfirmed are the frames to repeat on a new connection.
+func (s *Session) unconfirmed() (again []Frame) {
 	s.mu.Lock()
-	var again []Frame
+	defer s.mu.Unlock()
 	for _, x := range s.order {
 		if x.response != nil && x.err == nil && !x.completed {
 			// The relay does not confirm an acknowledgement, so it is repeated.
@@ -104,10 +104,7 @@ func (s *Session) recover(c *Conn) {
 		}
 	}
 	s.order = slices.DeleteFunc(s.order, func(x *Exchange) bool { return x.err != nil || x.completed })
-	s.mu.Unlock()
-	for _, f := range again {
-		_ = c.Send(context.Background(), f)
-	}
+	return again
 }
 
 // hear handles a frame of the relay.
@@ -120,10 +117,6 @@ func (s *Session) hear(c *Conn, f Frame) {
 		s.mu.Lock()
 		s.exchanges[f.RequestID].answered = true // a completion may only come after the ack
 		s.mu.Unlock()
-	}
-	if f.Type == Error && f.Retryable {
-		s.retryAfter(f.RetryAfter)
-		c.Drop()
 	}
 }
 
