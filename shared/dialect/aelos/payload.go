@@ -3,6 +3,7 @@ package aelos
 import (
 	"encoding/hex"
 	"errors"
+	"strings"
 	"sync"
 )
 
@@ -42,13 +43,8 @@ func (t *tag) UnmarshalText(b []byte) error {
 
 // parseTag reads the form that tags have in JSON: eight lowercase hex digits.
 func parseTag(s string) (t tag, ok bool) {
-	if len(s) != 2*tagSize {
+	if len(s) != 2*tagSize || strings.Trim(s, "0123456789abcdef") != "" {
 		return tag{}, false
-	}
-	for i := range len(s) {
-		if c := s[i]; !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f') {
-			return tag{}, false
-		}
 	}
 	_, err := hex.Decode(t[:], []byte(s))
 	return t, err == nil

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -62,10 +63,10 @@ func (d *Dialect) admit(ctx context.Context, role, token string) (admission, err
 // keys are the secrets that are long enough.
 func (d *Dialect) keys(ctx context.Context) (jwt.VerificationKeySet, error) {
 	secrets, err := d.secrets(ctx)
-	if err != nil {
-		return jwt.VerificationKeySet{}, fmt.Errorf("failed to read the token secrets: %w", err)
+	if err == nil {
+		err = CheckAnySecret(secrets)
 	}
-	if err := CheckAnySecret(secrets); err != nil {
+	if err != nil {
 		return jwt.VerificationKeySet{}, fmt.Errorf("failed to read the token secrets: %w", err)
 	}
 	var set jwt.VerificationKeySet
@@ -80,20 +81,16 @@ func (d *Dialect) keys(ctx context.Context) (jwt.VerificationKeySet, error) {
 // CheckAnySecret checks that at least one secret can be used. It is for processes that
 // start often, as functions do, and have no earlier good secrets to fall back to.
 func CheckAnySecret(secrets []string) error {
-	for _, s := range secrets {
-		if len(s) >= MinSecret {
-			return nil
-		}
+	if slices.ContainsFunc(secrets, func(s string) bool { return len(s) >= MinSecret }) {
+		return nil
 	}
 	return fmt.Errorf("no token secret has %d bytes", MinSecret)
 }
 
 // CheckSecrets checks that there is a secret and that none is too short.
 func CheckSecrets(secrets []string) error {
-	for _, s := range secrets {
-		if len(s) < MinSecret {
-			return fmt.Errorf("a token secret is shorter than %d bytes", MinSecret)
-		}
+	if slices.ContainsFunc(secrets, func(s string) bool { return len(s) < MinSecret }) {
+		return fmt.Errorf("a token secret is shorter than %d bytes", MinSecret)
 	}
 	if len(secrets) == 0 {
 		return errors.New("there is no token secret")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"blindpost/shared/gateway"
@@ -79,20 +80,9 @@ func (d *Dialect) Connect(ctx context.Context, c *relay.Conn, e gateway.ConnectE
 	return gateway.ConnectResult{ReadLimit: MaxFrame}, nil
 }
 
-// resultOf is the label by which a refusal is counted.
+// resultOf is the label by which a refusal is counted, such as "bad_request".
 func resultOf(status int) string {
-	switch status {
-	case http.StatusBadRequest:
-		return "bad_request"
-	case http.StatusUnauthorized:
-		return "unauthorized"
-	case http.StatusForbidden:
-		return "forbidden"
-	case http.StatusConflict:
-		return "conflict"
-	default:
-		return "not_found"
-	}
+	return strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_")
 }
 
 // admitClient admits an enrolled client.
@@ -149,14 +139,12 @@ func (d *Dialect) admitToList(ctx context.Context, c *relay.Conn, s *session, ch
 }
 
 // admitPairing admits an attempt to pair, or one that was admitted before.
-func (d *Dialect) admitPairing(ctx context.Context, c *relay.Conn, r route, token []byte) (*refusal, error) {
-	for range maxTries {
-		no, err := d.tryPairing(ctx, c, r, token)
-		if !errors.Is(err, table.ErrCondition) {
-			return no, err
-		}
-	}
-	return nil, fmt.Errorf("failed to admit a pairing attempt: %w", table.ErrBusy)
+func (d *Dialect) admitPairing(ctx context.Context, c *relay.Conn, r route, token []byte) (no *refusal, err error) {
+	err = retry("admit a pairing attempt", func() error {
+		no, err = d.tryPairing(ctx, c, r, token)
+		return err
+	})
+	return no, err
 }
 
 func (d *Dialect) tryPairing(ctx context.Context, c *relay.Conn, r route, token []byte) (*refusal, error) {

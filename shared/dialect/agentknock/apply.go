@@ -16,6 +16,17 @@ import (
 // Within one process that does not happen.
 const maxTries = 32
 
+// retry does what try does, again as long as its error is table.ErrCondition, because
+// another handler wrote first.
+func retry(what string, try func() error) error {
+	for range maxTries {
+		if err := try(); !errors.Is(err, table.ErrCondition) {
+			return err
+		}
+	}
+	return fmt.Errorf("failed to %s: %w", what, table.ErrBusy)
+}
+
 // move is what a frame asks of an exchange.
 type move struct {
 	scope

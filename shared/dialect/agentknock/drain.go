@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"blindpost/shared/base/backoff"
@@ -182,13 +183,11 @@ func (d *Dialect) Confirmed(ctx context.Context, c *relay.Conn, marks []uint64) 
 	if err != nil || s.Drain.Mark == 0 {
 		return err
 	}
-	for _, mark := range marks {
-		if mark == s.Drain.Mark {
-			s.Drain.Mark = 0
-			return d.drain(ctx, c, s)
-		}
+	if !slices.Contains(marks, s.Drain.Mark) {
+		return nil
 	}
-	return nil
+	s.Drain.Mark = 0
+	return d.drain(ctx, c, s)
 }
 
 // drainRun is the progress of one run of drain.

@@ -23,18 +23,7 @@ const zeroID = "00000000000000000000000000"
 
 // validID reports whether s is a ULID in the form of the protocol.
 func validID(s string) bool {
-	if len(s) != ulid.EncodedSize || s[0] > '7' || s == zeroID {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		digit := c >= '0' && c <= '9'
-		letter := c >= 'A' && c <= 'Z' && c != 'I' && c != 'L' && c != 'O' && c != 'U'
-		if !digit && !letter {
-			return false
-		}
-	}
-	return true
+	return len(s) == ulid.EncodedSize && s[0] <= '7' && s != zeroID && strings.Trim(s, ulid.Encoding) == ""
 }
 
 // validAddress reports whether s is an address: 32 lowercase hexadecimal digits.

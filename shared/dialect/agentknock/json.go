@@ -252,11 +252,8 @@ func (s *scanner) text() (string, bool) {
 
 // unquote reads a JSON string; false if raw is something else.
 func unquote(raw []byte) (string, bool) {
-	if len(raw) == 0 || raw[0] != '"' {
-		return "", false
-	}
 	var v string
-	if json.Unmarshal(raw, &v) != nil {
+	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &v) != nil {
 		return "", false
 	}
 	return v, true

@@ -26,7 +26,7 @@ const lookEvery = 24 * time.Hour
 // before it writes a new device.
 func (d *Dialect) claim(ctx context.Context, device string, token []byte, admit func() error) error {
 	group := groupOf(device)
-	for range maxTries {
+	return retry("claim a device", func() error {
 		m, err := d.core.GetMember(ctx, group, deviceMember)
 		if err != nil {
 			return err
@@ -55,15 +55,12 @@ func (d *Dialect) claim(ctx context.Context, device string, token []byte, admit 
 			relay.DueOp(d.core.Now().Add(lookEvery), group),
 			{Action: table.Put, Key: h.key(countersSort), Set: usage{}.attrs()},
 		})
-		if err == nil {
-			d.core.Log().InfoContext(ctx, "device claimed", "device", short(device))
-			return nil
-		}
-		if !errors.Is(err, table.ErrCondition) {
+		if err != nil {
 			return fmt.Errorf("failed to claim a device: %w", err)
 		}
-	}
-	return fmt.Errorf("failed to claim a device: %w", table.ErrBusy)
+		d.core.Log().InfoContext(ctx, "device claimed", "device", short(device))
+		return nil
+	})
 }
 
 func addressKey(address string) table.Key {
@@ -96,7 +93,7 @@ func (d *Dialect) resolve(ctx context.Context, address string) (deviceKeys, *ref
 // setAddress gives a device an address, and takes the one before away.
 func (d *Dialect) setAddress(ctx context.Context, m *relay.Member, address string) error {
 	self := deviceKeys{deviceOf(m.Group), m.Generation}
-	for range maxTries {
+	return d.retryDevice(ctx, "claim an address", m, func(m *relay.Member) error {
 		before := m.Attr(attrAddress).Str()
 		holder, taken, err := d.lookUp(ctx, address)
 		if err != nil {
@@ -131,21 +128,11 @@ func (d *Dialect) setAddress(ctx context.Context, m *relay.Member, address strin
 		if before != "" && before != address {
 			ops = append(ops, table.Op{Action: table.Delete, Key: addressKey(before)})
 		}
-		err = d.core.Table().Transact(ctx, ops)
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, table.ErrCondition) {
+		if err := d.core.Table().Transact(ctx, ops); err != nil {
 			return fmt.Errorf("failed to claim an address: %w", err)
 		}
-		if m, err = d.device(ctx, self); err != nil {
-			return err
-		}
-		if m == nil {
-			return errNoDevice
-		}
-	}
-	return fmt.Errorf("failed to claim an address: %w", table.ErrBusy)
+		return nil
+	})
 }
 
 // ifAttr holds as long as an attribute of the dialect is as it was read.
@@ -156,22 +143,29 @@ func ifAttr(m *relay.Member, attr string) table.Cond {
 	return relay.IfNoAttr(attr)
 }
 
-// change changes a device, again if another handler changes it at the same time.
-func (d *Dialect) change(ctx context.Context, m *relay.Member, ch relay.MemberChange) error {
+// retryDevice is retry for a device that was read, and is read again before another try.
+func (d *Dialect) retryDevice(ctx context.Context, what string, m *relay.Member, try func(*relay.Member) error) error {
 	self := deviceKeys{deviceOf(m.Group), m.Generation}
-	for range maxTries {
-		err := d.changeDevice(ctx, m, ch)
+	return retry(what, func() error {
+		err := try(m)
 		if !errors.Is(err, table.ErrCondition) {
 			return err
 		}
-		if m, err = d.device(ctx, self); err != nil {
-			return err
-		}
-		if m == nil {
+		again, failed := d.device(ctx, self)
+		switch {
+		case failed != nil:
+			return failed
+		case again == nil:
 			return errNoDevice
 		}
-	}
-	return fmt.Errorf("failed to change a device: %w", table.ErrBusy)
+		m = again
+		return err
+	})
+}
+
+// change changes a device, again if another handler changes it at the same time.
+func (d *Dialect) change(ctx context.Context, m *relay.Member, ch relay.MemberChange) error {
+	return d.retryDevice(ctx, "change a device", m, func(m *relay.Member) error { return d.changeDevice(ctx, m, ch) })
 }
 
 func (d *Dialect) setPairing(ctx context.Context, m *relay.Member, enabled bool) error {
@@ -204,28 +198,26 @@ func (d *Dialect) delete(ctx context.Context, m *relay.Member) error {
 	if err := d.later(ctx, jobPurge, b, d.core.Now().Add(purgeAfter)); err != nil {
 		return err
 	}
-	for range maxTries {
-		if m, err = d.device(ctx, h); err != nil {
+	err = retry("delete a device", func() error {
+		m, err := d.device(ctx, h)
+		if err != nil || m == nil {
 			return err
-		}
-		if m == nil {
-			return d.purge(ctx, h)
 		}
 		ops := relay.RemoveOps(m, relay.Removal{Code: gateway.CloseNormal, Reason: "the device was deleted"})
 		if address := m.Attr(attrAddress).Str(); address != "" {
 			ops[0].Conds = append(ops[0].Conds, ifAttr(m, attrAddress))
 			ops = append(ops, table.Op{Action: table.Delete, Key: addressKey(address)})
 		}
-		err = d.core.Table().Transact(ctx, ops)
-		if err == nil {
-			d.core.Log().InfoContext(ctx, "device deleted", "device", short(h.device))
-			return d.purge(ctx, h)
-		}
-		if !errors.Is(err, table.ErrCondition) {
+		if err := d.core.Table().Transact(ctx, ops); err != nil {
 			return fmt.Errorf("failed to delete a device: %w", err)
 		}
+		d.core.Log().InfoContext(ctx, "device deleted", "device", short(h.device))
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("failed to delete a device: %w", table.ErrBusy)
+	return d.purge(ctx, h)
 }
 
 // purgeAfter is when purge runs again: connections that were being opened are open by

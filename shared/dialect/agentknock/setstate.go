@@ -2,7 +2,6 @@ package agentknock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -43,17 +42,18 @@ func (d *Dialect) setClientState(ctx context.Context, c *relay.Conn, h deviceKey
 
 // writeState writes the state of a client. It reports false if the change is not allowed,
 // and true for a frame that is delivered again.
-func (d *Dialect) writeState(ctx context.Context, c *relay.Conn, h deviceKeys, f frame) (bool, error) {
-	for range maxTries {
+func (d *Dialect) writeState(ctx context.Context, c *relay.Conn, h deviceKeys, f frame) (allowed bool, err error) {
+	err = retry("change a client", func() error {
 		client, err := d.loadClient(ctx, h, f.Client)
 		if err != nil || client == nil {
-			return false, err
+			return err
 		}
 		if id := c.FrameID(); id != "" && client.Changed == id {
-			return client.State == f.State, nil
+			allowed = client.State == f.State
+			return nil
 		}
 		if !slices.Contains(transitions[client.State], f.State) {
-			return false, nil
+			return nil
 		}
 		op := table.Op{
 			Action: table.Update, Key: h.clientKey(f.Client),
@@ -64,15 +64,13 @@ func (d *Dialect) writeState(ctx context.Context, c *relay.Conn, h deviceKeys, f
 		if f.State == stateRevoked {
 			op.Remove = []string{"t"}
 		}
-		_, err = d.core.Table().Write(ctx, op)
-		if err == nil {
-			return true, nil
+		if _, err := d.core.Table().Write(ctx, op); err != nil {
+			return fmt.Errorf("failed to change a client: %w", err)
 		}
-		if !errors.Is(err, table.ErrCondition) {
-			return false, fmt.Errorf("failed to change a client: %w", err)
-		}
-	}
-	return false, fmt.Errorf("failed to change a client: %w", table.ErrBusy)
+		allowed = true
+		return nil
+	})
+	return allowed, err
 }
 
 // endExchanges writes that the exchanges of a revoked client have expired, and deletes the

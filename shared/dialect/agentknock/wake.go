@@ -115,20 +115,16 @@ func (d *Dialect) connected(ctx context.Context, m *relay.Member) (bool, error) 
 // forgetToken deletes a push token that the provider refuses for good, unless the device
 // has another one by now. The device is told when it connects.
 func (d *Dialect) forgetToken(ctx context.Context, h deviceKeys, token string) error {
-	for range maxTries {
+	return retry("forget a push token", func() error {
 		m, err := d.device(ctx, h)
 		if err != nil || m == nil || m.Token != token {
 			return err
 		}
 		none := ""
-		err = d.changeDevice(ctx, m, relay.MemberChange{
+		return d.changeDevice(ctx, m, relay.MemberChange{
 			Token: &none, Attrs: map[string]table.Value{attrPush: table.String(pushInvalid)},
 		})
-		if !errors.Is(err, table.ErrCondition) {
-			return err
-		}
-	}
-	return table.ErrBusy
+	})
 }
 
 // changeDevice changes the dialect's part of a device, on condition that the device is as
