@@ -193,6 +193,7 @@ func notesLiveFlag(t *testing.T, r *relay) {
 		agent.send(m.to(ph.key))
 		p.wantMessage(h.agent, m)
 	}
+	p.wantConfirmed()
 	ph.leave(p, agent)
 	m := r.parcel("stored")
 	agent.send(m.to(ph.key))

@@ -140,6 +140,7 @@ func section61Bytes(t *testing.T, r *relay) {
 		}
 	}
 	// The same by way of the mailbox.
+	p.wantConfirmed()
 	ph.leave(p, agent)
 	m := parcel{ciphertext: all, nonce: all[244:]}
 	agent.send(m.to(ph.key))
