@@ -197,25 +197,25 @@ func (c *benchChild) askReady(ctx context.Context, plain bool) error {
 		}
 		scheme = "https"
 	}
-	resp, err := askOnce(ctx, scheme+"://"+c.target.Addr+"/readyz", c.target.TLS)
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("status %d", resp.StatusCode)
-	}
-	return err
+	return wantOK(ctx, scheme+"://"+c.target.Addr+"/readyz", c.target.TLS)
 }
 
-// askOnce asks for a page in a connection of its own. Of the answer, the status counts.
-func askOnce(ctx context.Context, url string, c *tls.Config) (*http.Response, error) {
+// wantOK asks for a page in a connection of its own. Of the answer, the status counts.
+func wantOK(ctx context.Context, url string, c *tls.Config) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: c}}
 	resp, err := client.Do(req)
-	if err == nil {
-		resp.Body.Close()
+	if err != nil {
+		return err
 	}
-	return resp, err
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("it answers %s", resp.Status)
+	}
+	return nil
 }
 
 // pinCertificate makes a TLS configuration that accepts the certificate in a file and no

@@ -47,5 +47,5 @@ func (c *benchChild) tryFetch(query, name string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(name, data, 0o666)
+	return os.WriteFile(name, data, 0o600)
 }

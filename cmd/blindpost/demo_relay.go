@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,11 +102,7 @@ func (r *demoRelay) trusted() *tls.Config {
 
 // healthy asks the relay over HTTPS whether it is well.
 func (r *demoRelay) healthy(ctx context.Context) error {
-	resp, err := askOnce(ctx, "https://"+r.addr+"/healthz", r.trusted())
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("it answers %s", resp.Status)
-	}
-	return err
+	return wantOK(ctx, "https://"+r.addr+"/healthz", r.trusted())
 }
 
 // stop ends the relay and leaves its log beside its database.

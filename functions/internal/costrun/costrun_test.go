@@ -55,7 +55,8 @@ func TestHouseholdsAddUp(t *testing.T) {
 	two := Day(t, 2, maxAge).Minus(idle)
 	for name, f := range one.Functions {
 		g := two.Functions[name]
-		if g.Cold > 2*f.Cold || g.Milliseconds > 2.1*f.Milliseconds {
+		// At most one more process: jobs of two households may be due at the same moment.
+		if g.Cold > 2*f.Cold+1 || g.Milliseconds > 2.1*f.Milliseconds {
 			t.Errorf("%s takes %v for one and %v for two", name, f, g)
 		}
 		f.Cold, f.Milliseconds = 0, 0

@@ -224,7 +224,8 @@ func (a *Agent) waitDeclared(ctx context.Context, version uint64) error {
 	defer l.q.addRequests(-1)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })()
+	stop := context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })
+	defer stop()
 	err := a.mu.await(ctx, func() bool { return a.declaredOn == l && a.declared >= version })
 	switch {
 	case err != nil && l.ctx.Err() != nil:
